@@ -11,7 +11,7 @@
 #include "config_value.h"
 #include "nearest.h"
 
-#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define WORDS(...)  ((const char *const[]){__VA_ARGS__, NULL})
 #define FIELD(name) offsetof(struct config, name)
 
 /* A new key is a row here, a field in struct config, one more in CONFIG_KEYS, and a paragraph in
@@ -50,7 +50,7 @@ static const struct row {
 _Static_assert(sizeof rows / sizeof rows[0] == CONFIG_KEYS, "CONFIG_KEYS counts the rows");
 
 /* Keys of p11-kit's own that start like ours. */
-static const char *const foreign_keys[] = { "x-init-reserved", "x-trust-lookup" };
+static const char *const foreign_keys[] = {"x-init-reserved", "x-trust-lookup"};
 
 /* May hold a PIN, so nobody gets to see it. */
 static bool is_secret(const struct row *row)
@@ -95,7 +95,7 @@ int config_set(struct config *config, int row_number, const char *text, const ch
                unsigned line, struct message *message)
 {
     const struct row *row = &rows[row_number];
-    const struct config_setting place = { row->key, text, from, line };
+    const struct config_setting place = {row->key, text, from, line};
     struct message complaint;
     char where[MESSAGE_BYTES];
     char quoted[QUOTE_BYTES];

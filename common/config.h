@@ -66,7 +66,7 @@ struct config_places {
     const char *system_modules;   /* /etc/pkcs11/modules */
     const char *system_conf;      /* /etc/pkcs11/pkcs11.conf, asked for user-config only */
     char user_config[PATH_MAX];   /* ~/.config/pkcs11: pkcs11.conf and modules/; "": no user's */
-    const char *target_directory; /* p11-kit's module directory, for a plain file name as x-target */
+    const char *target_directory; /* where x-target is looked for if it is a plain file name */
     const char *env_config;       /* P11_PROXY_CONFIG, P11_PROXY_TARGET and P11_PROXY_LOG; */
     const char *env_target;       /* NULL or "": not set */
     const char *env_log;

@@ -80,11 +80,10 @@ static int take_pair(struct config *config, const char *path, unsigned line, con
     return config_set(config, row, value, path, line, message);
 }
 
-static int take_text(struct config *config, const char *path, char *text,
-                     struct message *message)
+static int take_text(struct config *config, const char *path, char *text, struct message *message)
 {
-    struct config_lines lines = { .rest = text };
-    unsigned seen[CONFIG_KEYS] = { 0 };
+    struct config_lines lines = {.rest = text};
+    unsigned seen[CONFIG_KEYS] = {0};
     struct message complaint;
     char *name, *value;
     int rc;
@@ -154,10 +153,8 @@ static int parse_user_mode(enum user_mode *mode, const char *value)
     static const struct {
         const char *word;
         enum user_mode mode;
-    } words[] = { { "none", USER_NONE },
-                  { "merge", USER_MERGE },
-                  { "only", USER_ONLY },
-                  { "override", USER_ONLY } };
+    } words[] = {
+        {"none", USER_NONE}, {"merge", USER_MERGE}, {"only", USER_ONLY}, {"override", USER_ONLY}};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(value, words[i].word) == 0) {
@@ -172,7 +169,7 @@ static int parse_user_mode(enum user_mode *mode, const char *value)
 static int read_user_mode(enum user_mode *mode, const char *path, enum whose whose, bool secure,
                           struct message *message)
 {
-    struct config_lines lines = { 0 };
+    struct config_lines lines = {0};
     struct message complaint;
     char quoted[QUOTE_BYTES];
     char *name, *value, *text = NULL;
@@ -296,8 +293,7 @@ static int resolve_target(struct config *config, const char *folder, struct mess
     return target_complaint(config, -ENOENT, complaint.text, message);
 }
 
-int config_load(struct config **config, const struct config_places *places,
-                struct message *message)
+int config_load(struct config **config, const struct config_places *places, struct message *message)
 {
     bool one_file = places->env_config != NULL && places->env_config[0] != '\0';
     struct config *c = NULL;

@@ -8,8 +8,7 @@
 #include "config.h"
 #include "config_table.h"
 
-int parse_on_off(void *field, const char *text, const char *const *words,
-                 struct message *complaint)
+int parse_on_off(void *field, const char *text, const char *const *words, struct message *complaint)
 {
     bool on = strcmp(text, "on") == 0;
 
@@ -35,11 +34,11 @@ static void complain_of_words(const char *const *words, struct message *complain
     message_set(complaint, "is not one of %s", list);
 }
 
-int parse_word(void *field, const char *text, const char *const *words,
-               struct message *complaint)
+int parse_word(void *field, const char *text, const char *const *words, struct message *complaint)
 {
     /* An enum without negative values is an unsigned int to both compilers. */
-    _Static_assert(sizeof(enum config_threads) == sizeof(unsigned), "an enum is stored as unsigned");
+    _Static_assert(sizeof(enum config_threads) == sizeof(unsigned),
+                   "an enum is stored as unsigned");
 
     for (unsigned i = 0; words[i] != NULL; i++) {
         if (strcmp(text, words[i]) == 0) {
@@ -85,9 +84,7 @@ static bool parse_amount(unsigned long *amount, const char *text, const struct u
 int parse_pool_size(void *field, const char *text, const char *const *words,
                     struct message *complaint)
 {
-    static const struct unit units[] = {
-        { "", 1 }, { "KiB", 1024 }, { "MiB", 1024 * 1024 }, { NULL, 0 }
-    };
+    static const struct unit units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {NULL, 0}};
     unsigned long bytes;
 
     (void)words;
@@ -104,9 +101,7 @@ int parse_max_age(void *field, const char *text, const char *const *words,
                   struct message *complaint)
 {
     /* No plain number: ten of what? */
-    static const struct unit units[] = {
-        { "ms", 1 }, { "s", 1000 }, { "min", 60 * 1000 }, { NULL, 0 }
-    };
+    static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {NULL, 0}};
     unsigned long ms;
 
     (void)words;
@@ -118,8 +113,7 @@ int parse_max_age(void *field, const char *text, const char *const *words,
     return 0;
 }
 
-int parse_string(void *field, const char *text, const char *const *words,
-                 struct message *complaint)
+int parse_string(void *field, const char *text, const char *const *words, struct message *complaint)
 {
     char *copy = strdup(text);
 
@@ -142,8 +136,7 @@ int parse_absolute_path(void *field, const char *text, const char *const *words,
     return parse_string(field, text, words, complaint);
 }
 
-int parse_target(void *field, const char *text, const char *const *words,
-                 struct message *complaint)
+int parse_target(void *field, const char *text, const char *const *words, struct message *complaint)
 {
     /* A path relative to wherever the application happens to be would load whatever lies there. */
     bool plain_name = text[0] != '\0' && strchr(text, '/') == NULL && strcmp(text, ".") != 0 &&
@@ -156,8 +149,7 @@ int parse_target(void *field, const char *text, const char *const *words,
     return parse_string(field, text, words, complaint);
 }
 
-int parse_log(void *field, const char *text, const char *const *words,
-              struct message *complaint)
+int parse_log(void *field, const char *text, const char *const *words, struct message *complaint)
 {
     (void)words;
     if (log_settings_parse(field, text) != 0) {

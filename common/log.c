@@ -23,11 +23,11 @@ enum {
 };
 
 /*
- * log_write() reads a slot with no lock, so a slot that was in use is not overwritten soon: settings
- * that were seen before get their old slot, new ones take the next in turn. Freeing memory here
- * could never be safe, since a thread may still log while the process exits.
+ * log_write() reads a slot with no lock, so a slot that was in use is not overwritten soon:
+ * settings that were seen before get their old slot, new ones take the next in turn. Freeing memory
+ * here could never be safe, since a thread may still log while the process exits.
  */
-static struct log_settings slots[SLOTS] = { { LOG_TO_SYSLOG, LOG_LEVEL_WARNING, "" } };
+static struct log_settings slots[SLOTS] = {{LOG_TO_SYSLOG, LOG_LEVEL_WARNING, ""}};
 static unsigned slots_filled = 1; /* written by log_configure() only */
 static _Atomic(const struct log_settings *) in_force = &slots[0];
 
@@ -39,7 +39,7 @@ atomic_int log_threshold = LOG_LEVEL_WARNING;
 /* A pipe whose reader has gone must not kill the application over a log line. */
 static void write_without_sigpipe(int fd, const char *line, size_t len)
 {
-    const struct timespec at_once = { 0, 0 };
+    const struct timespec at_once = {0, 0};
     sigset_t sigpipe, before, pending;
     bool was_pending;
 
@@ -56,7 +56,7 @@ static void write_without_sigpipe(int fd, const char *line, size_t len)
 
 static void to_stderr(const char *line, size_t len)
 {
-    struct pollfd ready = { .fd = STDERR_FILENO, .events = POLLOUT };
+    struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
 
     /* A pipe that is writable takes PIPE_BUF bytes without blocking, and a line is shorter. */
     if (poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0)
@@ -69,8 +69,8 @@ static void to_stderr(const char *line, size_t len)
  */
 static bool to_syslog(enum log_level level, const char *line, size_t len)
 {
-    static const int severity[] = { 3, 4, 6, 7 }; /* err, warning, info, debug */
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    static const int severity[] = {3, 4, 6, 7}; /* err, warning, info, debug */
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = atomic_load(&syslog_socket);
     char datagram[LOG_LINE_BYTES + 8];
     int header_len;
@@ -234,7 +234,7 @@ void log_syslog_socket(const char *path)
 
 static bool parse_level(enum log_level *level, const char *word)
 {
-    static const char *const words[] = { "error", "warning", "info", "debug" };
+    static const char *const words[] = {"error", "warning", "info", "debug"};
 
     for (unsigned i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i]) == 0) {
@@ -248,7 +248,7 @@ static bool parse_level(enum log_level *level, const char *word)
 int log_settings_parse(struct log_settings *settings, const char *text)
 {
     static const char blanks[] = " \t";
-    struct log_settings parsed = { .level = LOG_LEVEL_WARNING };
+    struct log_settings parsed = {.level = LOG_LEVEL_WARNING};
     size_t first_len = strcspn(text, blanks);
     const char *second = text + first_len + strspn(text + first_len, blanks);
 

@@ -53,8 +53,7 @@ void log_configure(const struct log_settings *settings);
  * take it. A line that would make the caller wait is dropped.
  * Any thread, with no lock taken, so a child of fork() may call it too. errno is kept. Cannot fail.
  */
-void log_write(enum log_level level, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Where syslog listens: borrowed for good. For tests; /dev/log otherwise. */
 void log_syslog_socket(const char *path);

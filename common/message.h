@@ -1,4 +1,4 @@
-/* message.h - one line of text for a person: what went wrong, where, and what would have been right. */
+/* message.h - one line for a person: what went wrong, where, and what would have been right. */
 #ifndef P11_PROXY_MESSAGE_H
 #define P11_PROXY_MESSAGE_H
 
@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 enum {
-    MESSAGE_BYTES = 1024,        /* a longer message is cut; its start names the place */
-    QUOTE_SHOWN_BYTES = 80,      /* of a quoted value; what follows is shown as "..." */
+    MESSAGE_BYTES = 1024,   /* a longer message is cut; its start names the place */
+    QUOTE_SHOWN_BYTES = 80, /* of a quoted value; what follows is shown as "..." */
     QUOTE_BYTES = 4 * QUOTE_SHOWN_BYTES + 8, /* each byte may become \x1b; two quotes, dots, NUL */
 };
 

@@ -48,7 +48,7 @@ void put_system(const char *text)
 
 void fixture_setup(void)
 {
-    static const char *const folders[] = { "package", "system", "user", "user/modules", "targets" };
+    static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
 
     snprintf(root, sizeof root, "/tmp/p11-proxy-config.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(root));

@@ -78,11 +78,11 @@ END_TEST
 static const struct {
     const char *text;
     unsigned expected;
-} sizes[] = { { "4096", 4096 },         { "4KiB", 4096 },          { "64 KiB", 65536 },
-              { "64\tKiB", 65536 },     { "16MiB", 16777216 },     { "16384KiB", 16777216 },
-              { "16777216", 16777216 }, { "00004096", 4096 } },
-  ages[] = { { "10ms", 10 },           { "10 s", 10000 },  { "1min", 60000 },
-             { "60 min", 3600000 },    { "3600s", 3600000 }, { "3600000ms", 3600000 } };
+} sizes[] = {{"4096", 4096},         {"4KiB", 4096},      {"64 KiB", 65536},
+             {"64\tKiB", 65536},     {"16MiB", 16777216}, {"16384KiB", 16777216},
+             {"16777216", 16777216}, {"00004096", 4096}},
+  ages[] = {{"10ms", 10},        {"10 s", 10000},    {"1min", 60000},
+            {"60 min", 3600000}, {"3600s", 3600000}, {"3600000ms", 3600000}};
 
 START_TEST(a_size_is_bytes_kib_or_mib)
 {
@@ -110,11 +110,15 @@ START_TEST(a_duration_is_ms_s_or_min)
 }
 END_TEST
 
-static const char *const bad_sizes[] = { "3 fish", "", "4095", "17MiB", "16777217", "-4096", "4KB",
-                                         "4 K iB", "0x1000", "99999999999999999999999", "4.5MiB",
-                                         "18014398509481985KiB", "KiB", "4096 bytes" };
-static const char *const bad_ages[] = { "10", "", "9ms", "61min", "3601s", "0s", "1h", "-1s",
-                                        "s", "1.5s", "99999999999999999999min" };
+static const char *const bad_sizes[] = {"3 fish",   "",
+                                        "4095",     "17MiB",
+                                        "16777217", "-4096",
+                                        "4KB",      "4 K iB",
+                                        "0x1000",   "99999999999999999999999",
+                                        "4.5MiB",   "18014398509481985KiB",
+                                        "KiB",      "4096 bytes"};
+static const char *const bad_ages[] = {
+    "10", "", "9ms", "61min", "3601s", "0s", "1h", "-1s", "s", "1.5s", "99999999999999999999min"};
 
 START_TEST(a_bad_size_is_quoted_with_the_range)
 {
@@ -314,7 +318,7 @@ END_TEST
 START_TEST(what_is_not_a_small_text_file_is_refused_at_once)
 {
     static char huge[FILE_MOST_BYTES + 1];
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = below("system/p11-proxy.module");
     int fd;
 

@@ -330,8 +330,8 @@ int main(void)
     tcase_add_test(tcase, the_environment_overrides_target_and_log);
     tcase_add_test(tcase, with_more_rights_than_the_user_only_roots_files_are_believed);
     tcase_add_test(tcase, an_unreadable_file_is_an_error);
-    tcase_add_test(
-        tcase, a_users_folder_that_is_closed_to_us_counts_as_empty_but_a_closed_file_does_not);
+    tcase_add_test(tcase,
+                   a_users_folder_that_is_closed_to_us_counts_as_empty_but_a_closed_file_does_not);
     tcase_add_test(tcase, an_unreadable_target_is_told_from_a_missing_one);
     tcase_add_test(tcase, a_real_process_looks_where_p11_kit_does);
     suite_add_tcase(suite, tcase);

@@ -16,12 +16,12 @@
 #include "log.h"
 
 static char folder[64], socket_path[96], file_path[96];
-static int daemon_fd;     /* stands for the syslog daemon; -1: there is none */
-static int stderr_pipe;   /* what came out on stderr */
+static int daemon_fd;   /* stands for the syslog daemon; -1: there is none */
+static int stderr_pipe; /* what came out on stderr */
 
 static void set_up(void)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     int ends[2];
 
     strcpy(folder, "/tmp/p11-proxy-log.XXXXXX");
@@ -110,9 +110,9 @@ END_TEST
 
 START_TEST(bad_settings_are_refused_and_change_nothing)
 {
-    static const char *const bad[] = { "", "Off", "log", "syslog loud", "syslog info debug",
-                                       "relative/path", "/a b c", "debug" };
-    struct log_settings s = { LOG_TO_STDERR, LOG_LEVEL_INFO, "mark" };
+    static const char *const bad[] = {
+        "", "Off", "log", "syslog loud", "syslog info debug", "relative/path", "/a b c", "debug"};
+    struct log_settings s = {LOG_TO_STDERR, LOG_LEVEL_INFO, "mark"};
     char long_path[LOG_PATH_BYTES + 1];
 
     errno = 77;
@@ -141,7 +141,7 @@ END_TEST
 
 START_TEST(each_level_has_its_syslog_priority)
 {
-    static const char *const priority[] = { "<83>", "<84>", "<86>", "<87>" };
+    static const char *const priority[] = {"<83>", "<84>", "<86>", "<87>"};
 
     configure("syslog debug");
     for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
@@ -153,8 +153,8 @@ END_TEST
 
 START_TEST(only_the_level_in_force_and_graver_ones_are_written)
 {
-    static const char *const words[] = { "stderr error", "stderr warning", "stderr info",
-                                         "stderr debug" };
+    static const char *const words[] = {"stderr error", "stderr warning", "stderr info",
+                                        "stderr debug"};
 
     configure(words[_i]);
     for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
@@ -279,7 +279,7 @@ END_TEST
 
 START_TEST(errno_survives_every_function)
 {
-    static const char *const everywhere[] = { "off", "syslog", "stderr", "/nowhere/log" };
+    static const char *const everywhere[] = {"off", "syslog", "stderr", "/nowhere/log"};
     struct log_settings s;
 
     for (size_t i = 0; i < sizeof everywhere / sizeof everywhere[0]; i++) {
