@@ -122,5 +122,5 @@ void note_operation(CK_SESSION_HANDLE handle, bool open)
 {
     struct session *session = session_find(handle);
     if (session != NULL)
-        atomic_store_explicit(&session->operations, open, memory_order_relaxed);
+        session_operates(session, open);
 }

@@ -9,17 +9,17 @@
 #include "state.h"
 
 enum {
-    SESSION_IS_RW = 1,
-    SESSION_IS_ASYNC = 2 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
+    SESSION_IS_ASYNC = 1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
 };
 
+/* Stays where it is for good, and is used again for other sessions once it is free. */
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
     struct slot              *slot;
     atomic_uint               generation; /* the slot's when the token last answered for this session */
+    atomic_bool               operating;  /* it has a cryptographic operation open */
     unsigned                  flags;
-    atomic_uint               operations; /* cryptographic operations that it has open */
-    unsigned                  next_free;
+    struct session           *next_free;
 };
 
 /* The live session of that handle, or NULL. Any thread, no lock. */
@@ -29,13 +29,17 @@ struct session *session_find(CK_SESSION_HANDLE handle);
  * costs speed only. Any thread; takes state->lock. */
 void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags);
 
-/* Forgets it. Returns its slot and flags, or NULL if it was not known. Any thread; takes state->lock. */
-struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags);
+/* Forgets it. Returns its slot, or NULL if it was not known; *flags is what it was opened with, *last
+ * whether it was the last one of the slot. Any thread; takes state->lock. */
+struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last);
 
-/* Forgets all of a slot. */
+/* Forgets all of a slot. Any thread; takes state->lock. */
 void sessions_closed(struct slot *slot);
 
-/* Forgets all of all slots. */
+/* Forgets all of all slots. Any thread; takes state->lock. */
 void sessions_forget(void);
+
+/* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
+void session_operates(struct session *session, bool operating);
 
 #endif

@@ -68,6 +68,9 @@ void slot_drop_pool(struct slot *slot, enum pool_drop cause)
 
 void state_drop_pools(enum pool_drop cause)
 {
-    for (unsigned i = 0; i < SLOTS_MAX; i++)
+    lock_acquire(&state->lock);
+    unsigned count = state->slot_count;
+    lock_release(&state->lock);
+    for (unsigned i = 0; i < count; i++)
         slot_drop_pool(&state->slots[i], cause);
 }

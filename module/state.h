@@ -25,17 +25,17 @@ enum {
     BUSY_PLACES = 64
 };
 
-/* What was learned of how a slot's token takes C_GenerateRandom. See fetch.h. */
+/* What was learned of how a slot's token takes C_GenerateRandom. See manners.h. */
 struct token_manners {
-    struct lock lock;          /* guards all of this */
-    size_t      call_bytes;    /* what to ask for in one call, 0 = not asked yet */
-    size_t      refused_bytes; /* a call of this size was refused, 0 = none */
-    size_t      least_bytes;   /* smaller calls are refused, 0 = none seen */
-    size_t      small_bytes;   /* the smallest call that was timed, and its time */
-    int64_t     small_ns;
-    int64_t     retry_at_ns;   /* no fill before this time */
-    int64_t     pause_ns;      /* how long the next pause is */
-    bool        failing;       /* the last call was refused for another reason than its size */
+    size_t  call_bytes;    /* what to ask for in one call, 0 = not asked yet */
+    size_t  refused_bytes; /* a call of this size was refused, 0 = none */
+    size_t  least_bytes;   /* known to be taken where something smaller was refused, 0 = none was */
+    size_t  long_bytes;    /* a call of this size lasted too long for its size, 0 = none did */
+    size_t  small_bytes;   /* the smallest call that was timed, and its time */
+    int64_t small_ns;
+    int64_t retry_at_ns;   /* no fill before this time */
+    int64_t pause_ns;      /* how long the last pause was */
+    bool    failing;       /* no size is taken at present */
 };
 
 enum pooling {
@@ -49,12 +49,13 @@ struct slot {
     _Atomic(struct pool *)   pool;       /* NULL until the first small request */
     atomic_uint              pooling;    /* enum pooling */
     atomic_uint              generation; /* moves on when the token's sessions may be gone; see session */
-    struct token_manners     manners;
+    atomic_uint              operations; /* that the application's sessions have open */
+    struct lock              manners_lock;
+    struct token_manners     manners;    /* guarded by manners_lock */
 
     /* Guarded by state->lock: */
     unsigned          sessions;       /* the application's */
     bool              so_logged_in;   /* then no read-only session can be opened */
-    bool              token_full;     /* it ran out of sessions once while we had one */
     unsigned          hidden_banned;  /* calls under way that must not meet a session of ours */
     bool              hidden_at_work; /* the thread is in the target for this slot */
     CK_SESSION_HANDLE hidden;         /* our session, CK_INVALID_HANDLE if none */
@@ -91,7 +92,9 @@ struct state {
     bool        threads_permitted;
     bool        pools_permitted;
 
-    _Atomic(struct session_table *) sessions;
+    _Atomic(struct session_index *) sessions;
+    struct session_segment         *session_segments; /* guarded by lock, as is the next */
+    struct session                 *free_session;
     _Atomic uint64_t                hidden_bits; /* bit (handle % 64) is set for each session of ours */
 
     unsigned    slot_count; /* guarded by lock; grows only, until finalize */
