@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "guard.h"
 #include "lock.h"
 #include "move.h"
 #include "ring.h"
@@ -44,6 +45,9 @@ struct pool {
     int64_t          max_age_ns;
     atomic_size_t   *budget;
     bool             locked; /* in memory, if the system let us */
+    _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory;
+                                 * own_sentinel where there is no such page */
+    _Atomic uint64_t own_sentinel;
 
     struct lock lock __attribute__((aligned(CACHE_LINE))); /* guards all below, and the ring's bytes */
     struct ring ring;
@@ -54,8 +58,11 @@ struct pool {
     uint64_t    fills;
     uint64_t    filled_bytes;
     uint64_t    expired_bytes;
+    uint64_t    alarms;
     uint64_t    drops[POOL_DROP_CAUSES];
     uint8_t    *ring_bytes; /* behind the stripes */
+
+    struct health_memory health; /* belongs to the fill in progress */
 
     struct stripe stripes[];
 };
@@ -95,6 +102,11 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     p->ring.capacity_bytes = capacity;
     p->ring_bytes = (uint8_t *)&p->stripes[stripes];
     p->clock_offset_ns = clock_offset_ns();
+    p->sentinel = droppable_map();
+    if (p->sentinel == NULL)
+        p->sentinel = &p->own_sentinel;
+    atomic_store(p->sentinel, 1);
+    health_remember(&p->health);
     atomic_store(&p->epoch, 1);
     *pool = p;
     return 0;
@@ -131,6 +143,8 @@ void pool_free(struct pool *p)
         return;
     if (atomic_load(&p->epoch) != 0)
         set_level_locked(p, 0);
+    if (p->sentinel != &p->own_sentinel)
+        droppable_unmap(p->sentinel);
     wiped_unmap(p, p->mapped_bytes);
 }
 
@@ -156,7 +170,7 @@ static bool is_low_locked(const struct pool *p)
 static bool is_too_old(const struct pool *p, int64_t born_ns, int64_t now_ns)
 {
     /* A clock that went back proves nothing about age: too old. */
-    return now_ns < born_ns || now_ns - born_ns > p->max_age_ns;
+    return GUARD(AGE) && (now_ns < born_ns || now_ns - born_ns > p->max_age_ns);
 }
 
 static void drop_locked(struct pool *p, enum pool_drop cause)
@@ -183,10 +197,22 @@ static void expire_locked(struct pool *p, int64_t now_ns)
 
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - p->clock_offset_ns;
-    if (step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS) {
-        p->clock_offset_ns = offset_ns;
-        drop_locked(p, POOL_DROP_CLOCK);
-    }
+    bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
+    bool    vanished = atomic_load(p->sentinel) == 0;
+    if (!stepped && !vanished)
+        return;
+    /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
+    p->clock_offset_ns = offset_ns;
+    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
+    if (wiped_reassert(p, p->mapped_bytes) == 0)
+        atomic_store(p->sentinel, 1);
+}
+
+/* Whether bytes that came in at that epoch may be served, now. */
+static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
+{
+    return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
+           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0);
 }
 
 static void wipe_stripe_locked(struct stripe *s)
@@ -232,10 +258,10 @@ static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_byt
 static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s, uint8_t *buf,
                                                 size_t len_bytes)
 {
-    bool    low = false;
-    int64_t now_ns = clock_ticks_ns();
-    if (s->end - s->next < len_bytes || now_ns != s->checked_ns ||
-        s->epoch != atomic_load_explicit(&p->epoch, memory_order_acquire)) {
+    bool                    low = false;
+    int64_t                 now_ns = clock_ticks_ns();
+    const _Atomic uint64_t *sentinel = p->sentinel;
+    if (s->end - s->next < len_bytes || now_ns != s->checked_ns || !is_intact(p, sentinel, s->epoch)) {
         if (!ready_stripe_locked(p, s, len_bytes, now_ns, &low))
             return POOL_MISS;
     }
@@ -244,7 +270,7 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     s->next += (uint32_t)len_bytes;
     s->served++;
     /* Dropped, or the address space copied, while we copied: nobody gets these. */
-    if (atomic_load_explicit(&p->epoch, memory_order_acquire) != epoch || epoch == 0) {
+    if (GUARD(POST_COPY) && !is_intact(p, sentinel, epoch)) {
         wipe_bytes(buf, len_bytes);
         return POOL_MISS;
     }
@@ -256,10 +282,11 @@ static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_
     enum pool_answer answer = POOL_MISS;
     lock_acquire(&p->lock);
     expire_locked(p, clock_ticks_ns());
-    uint64_t epoch = atomic_load(&p->epoch);
+    uint64_t                epoch = atomic_load(&p->epoch);
+    const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
-        if (atomic_load(&p->epoch) == epoch) {
+        if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
             p->ring_served++;
         } else
@@ -275,7 +302,7 @@ enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
     if (stripes != 0 && len_bytes <= STRIPE_TAKE_MAX) {
         unsigned       cpu = (unsigned)sched_getcpu();
         struct stripe *s = &p->stripes[cpu < stripes ? cpu : cpu % stripes];
-        if (try_lock_acquire(&s->lock)) {
+        if (!GUARD(LOCK) || try_lock_acquire(&s->lock)) {
             enum pool_answer answer = take_from_stripe_locked(p, s, buf, len_bytes);
             try_lock_release(&s->lock);
             if (answer != POOL_MISS)
@@ -308,16 +335,23 @@ bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct
         begun = true;
     }
     lock_release(&p->lock);
+    if (begun)
+        health_prefill(fill->bytes, fill->len_bytes);
     return begun;
 }
 
-size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t good_bytes, uint8_t *own,
-                     size_t own_bytes)
+size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_bytes, uint8_t *own,
+                     size_t own_bytes, enum health *health)
 {
+    /* The region is ours alone until ring_close(), and so is the health test's memory. */
+    *health = HEALTH_GOOD;
+    if (GUARD(HEALTH) && written_bytes != 0)
+        *health = health_test(&p->health, fill->bytes, written_bytes);
+    size_t good_bytes = *health == HEALTH_GOOD ? written_bytes : 0;
     own_bytes = min_size(own_bytes, good_bytes);
-    /* The region is ours alone until ring_close(). */
     wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
-    move_bytes(own, fill->bytes, own_bytes);
+    if (own_bytes != 0)
+        move_bytes(own, fill->bytes, own_bytes);
 
     lock_acquire(&p->lock);
     uint64_t epoch = atomic_load(&p->epoch);
@@ -336,6 +370,7 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t good_bytes, 
         p->fills++;
         p->filled_bytes += good_bytes - own_bytes;
     }
+    p->alarms += *health != HEALTH_GOOD;
     lock_release(&p->lock);
     return own_bytes;
 }
@@ -431,6 +466,7 @@ void pool_count(struct pool *p, struct pool_counts *counts)
                                    .fills = p->fills,
                                    .filled_bytes = p->filled_bytes,
                                    .expired_bytes = p->expired_bytes,
+                                   .alarms = p->alarms,
                                    .held_bytes = p->ring.held_bytes,
                                    .level_bytes = p->level_bytes};
     for (int i = 0; i < POOL_DROP_CAUSES; i++)

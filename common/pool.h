@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "health.h"
+
 enum {
     POOL_CAPACITY_MIN = 4 * 1024,
     POOL_CAPACITY_MAX = 16 * 1024 * 1024,
@@ -79,13 +81,13 @@ struct pool_fill {
 bool pool_fill_begin(struct pool *pool, size_t most_bytes, size_t own_bytes, struct pool_fill *fill);
 
 /*
- * Ends a fill. good_bytes (0 to fill->len_bytes) were written and tested; the first own_bytes of
- * them (or fewer, if fewer are good) go to own, the others are held for later unless the pool was
- * dropped meanwhile; all that is not held is wiped. Returns how many bytes own received: 0 in a
- * child that was forked since pool_fill_begin().
+ * Ends a fill. written_bytes (0 to fill->len_bytes) are said to be written: they are tested first, and
+ * *health tells the result. Of good ones the first own_bytes (or fewer, if there are fewer) go to own,
+ * the others are held for later unless the pool was dropped meanwhile; all that is not held is wiped.
+ * Returns how many bytes own received: 0 of bad ones, and in a child forked since pool_fill_begin().
  */
-size_t pool_fill_end(struct pool *pool, struct pool_fill *fill, size_t good_bytes, uint8_t *own,
-                     size_t own_bytes);
+size_t pool_fill_end(struct pool *pool, struct pool_fill *fill, size_t written_bytes, uint8_t *own,
+                     size_t own_bytes, enum health *health);
 
 /* True if a fill would be welcome now: less is held than half of what the demand asks for. */
 bool pool_is_low(struct pool *pool);
@@ -96,7 +98,9 @@ enum pool_drop {
     POOL_DROP_SESSIONS, /* the last session closed, or all */
     POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
     POOL_DROP_FINALIZE,
-    POOL_DROP_CLOCK, /* the clock stepped: suspended, restored or set */
+    POOL_DROP_CLOCK,    /* the clock stepped: suspended, restored or set */
+    POOL_DROP_SENTINEL, /* the droppable page vanished: restored, or memory was short */
+    POOL_DROP_HEALTH,
     POOL_DROP_CAUSES
 };
 
@@ -113,6 +117,7 @@ struct pool_counts {
     uint64_t fills;         /* that put bytes into the pool */
     uint64_t filled_bytes;
     uint64_t expired_bytes;
+    uint64_t alarms;        /* fills that failed the health test */
     uint64_t drops[POOL_DROP_CAUSES];
     size_t   held_bytes;    /* now */
     size_t   level_bytes;   /* that the pool is kept at by demand, now */

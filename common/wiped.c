@@ -7,8 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "guard.h"
+
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#endif
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 0x08
 #endif
 
 enum { BOGUS_ADVICE = -1 };
@@ -28,7 +33,7 @@ static int protect(void *memory, size_t len_bytes)
     /* A kernel, or what passes for one, that takes any advice proves nothing by taking ours. */
     if (madvise(memory, len_bytes, BOGUS_ADVICE) == 0)
         return -ENOTSUP;
-    if (madvise(memory, len_bytes, MADV_WIPEONFORK) != 0)
+    if (GUARD(FORK) && madvise(memory, len_bytes, MADV_WIPEONFORK) != 0)
         return -ENOTSUP;
     madvise(memory, len_bytes, MADV_DONTDUMP);
     return 0;
@@ -81,6 +86,30 @@ void wiped_unmap(void *memory, size_t len_bytes)
     size_t usable = whole_pages(len_bytes);
     explicit_bzero(memory, usable);
     munmap((char *)memory - guard, usable + 2 * guard);
+    errno = saved_errno;
+}
+
+int wiped_reassert(void *memory, size_t len_bytes)
+{
+    int saved_errno = errno;
+    int rc = protect(memory, whole_pages(len_bytes));
+    errno = saved_errno;
+    return rc;
+}
+
+_Atomic uint64_t *droppable_map(void)
+{
+    int   saved_errno = errno;
+    void *page = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
+    errno = saved_errno;
+    return page == MAP_FAILED ? NULL : page;
+}
+
+void droppable_unmap(_Atomic uint64_t *page)
+{
+    int saved_errno = errno;
+    if (page != NULL)
+        munmap(page, page_bytes());
     errno = saved_errno;
 }
 

@@ -3,6 +3,8 @@
 
 #include "clock.h"
 #include "forward.h"
+#include "health.h"
+#include "log.h"
 #include "manners.h"
 #include "move.h"
 
@@ -24,48 +26,92 @@ static CK_RV ask(CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
     return rv;
 }
 
-bool fetch_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *own,
-                size_t own_bytes, size_t *got_bytes, CK_RV *rv)
+/* Bytes of the slot's token were tested. Returns the code that the caller gets for them. */
+static CK_RV judge(struct slot *slot, enum health health)
+{
+    unsigned before = atomic_load(&slot->suspect);
+    if (health == HEALTH_GOOD) {
+        if (before == SUSPICION_ONE)
+            atomic_compare_exchange_strong(&slot->suspect, &before, SUSPICION_NONE);
+        return before == SUSPICION_SURE ? CKR_DEVICE_ERROR : CKR_OK;
+    }
+    atomic_store(&slot->suspect, before == SUSPICION_NONE ? SUSPICION_ONE : SUSPICION_SURE);
+    slot_drop_pool(slot, POOL_DROP_HEALTH);
+    if (before != SUSPICION_SURE)
+        log_write(before == SUSPICION_NONE ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+                  "slot %lu: the token's random generator %s; %s", slot->id, health_words(health),
+                  before == SUSPICION_NONE
+                      ? "those bytes are thrown away, and the next ones decide"
+                      : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
+    return CKR_DEVICE_ERROR;
+}
+
+static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *own,
+                      size_t own_bytes, size_t *got_bytes, CK_RV *rv)
 {
     struct pool_fill fill;
+    enum health      health;
     if (!pool_fill_begin(pool, manners_call_bytes(slot), own_bytes, &fill))
         return false;
     int64_t begun_ns = clock_exact_ns();
     *rv = ask(session, fill.bytes, fill.len_bytes);
     int64_t took_ns = clock_exact_ns() - begun_ns;
-    size_t  good_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
-    *got_bytes = pool_fill_end(pool, &fill, good_bytes, own, own_bytes);
-    if (*rv == CKR_OK)
+    size_t  written_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
+    *got_bytes = pool_fill_end(pool, &fill, written_bytes, own, own_bytes, &health);
+    if (*rv == CKR_OK) {
         manners_taken(slot, fill.len_bytes, took_ns);
-    else if (manners_is_about_length(*rv))
+        *rv = judge(slot, health);
+    } else if (manners_is_about_length(*rv))
         manners_too_much(slot, fill.len_bytes);
     return true;
 }
 
-/* One call for len_bytes, made larger where the token takes no small ones. */
-static CK_RV ask_at_least(CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes, size_t least_bytes)
+bool fetch_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *own,
+                size_t own_bytes, size_t *got_bytes, CK_RV *rv)
 {
-    uint8_t whole[POOL_TAKE_MAX];
-    if (len_bytes >= least_bytes || least_bytes > sizeof whole)
-        return ask(session, buf, len_bytes);
-    CK_RV rv = ask(session, whole, least_bytes);
+    bool asked = fill_once(slot, pool, session, own, own_bytes, got_bytes, rv);
+    if (asked && atomic_load(&slot->suspect) == SUSPICION_ONE)
+        fill_once(slot, pool, session, own, own_bytes, got_bytes, rv);
+    return asked;
+}
+
+/* One call for len_bytes, made larger where the token takes no small ones, and tested before buf sees any
+ * of it. */
+static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
+                      size_t least_bytes)
+{
+    uint8_t bytes[POOL_TAKE_MAX];
+    size_t  asked_bytes = len_bytes >= least_bytes || least_bytes > sizeof bytes ? len_bytes : least_bytes;
+    health_prefill(bytes, asked_bytes);
+    CK_RV rv = ask(session, bytes, asked_bytes);
     if (rv == CKR_OK)
-        memcpy(buf, whole, len_bytes);
-    wipe_bytes(whole, least_bytes);
+        rv = judge(slot, GUARD(HEALTH) ? health_test(NULL, bytes, asked_bytes) : HEALTH_GOOD);
+    if (rv == CKR_OK)
+        memcpy(buf, bytes, len_bytes);
+    wipe_bytes(bytes, asked_bytes);
     return rv;
 }
 
-static CK_RV ask_in_pieces(CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
+static CK_RV ask_at_least(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
+                          size_t least_bytes)
+{
+    CK_RV rv = ask_once(slot, session, buf, len_bytes, least_bytes);
+    if (rv == CKR_DEVICE_ERROR && atomic_load(&slot->suspect) == SUSPICION_ONE)
+        rv = ask_once(slot, session, buf, len_bytes, least_bytes);
+    return rv;
+}
+
+static CK_RV ask_in_pieces(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
                            size_t most_bytes, size_t least_bytes)
 {
     CK_RV rv = CKR_OK;
     for (size_t done = 0; rv == CKR_OK && done < len_bytes;) {
         size_t left = len_bytes - done;
         size_t piece = left < most_bytes ? left : most_bytes;
-        rv = ask_at_least(session, buf + done, piece, least_bytes);
+        rv = ask_at_least(slot, session, buf + done, piece, least_bytes);
         done += piece;
         if (rv != CKR_OK)
-            wipe_bytes(buf, done);
+            wipe_bytes(buf, done - piece);
     }
     return rv;
 }
@@ -84,7 +130,7 @@ static CK_RV find_size(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bu
         if (rv == CKR_OK) {
             manners_taken(slot, size, /* took_ns= */ -1);
             manners_too_little(slot, len_bytes, size);
-            return ask_in_pieces(session, buf, len_bytes, size, len_bytes < size ? size : 1);
+            return ask_in_pieces(slot, session, buf, len_bytes, size, len_bytes < size ? size : 1);
         }
         if (!manners_is_about_length(rv))
             break;
@@ -98,7 +144,7 @@ CK_RV fetch_small(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, si
     size_t most_bytes;
     size_t least_bytes;
     manners_of(slot, len_bytes, &most_bytes, &least_bytes);
-    CK_RV rv = ask_in_pieces(session, buf, len_bytes, most_bytes, least_bytes);
+    CK_RV rv = ask_in_pieces(slot, session, buf, len_bytes, most_bytes, least_bytes);
     if (manners_is_about_length(rv) && !manners_is_failing(slot))
         rv = find_size(slot, session, buf, len_bytes, rv);
     if (rv == CKR_OK)

@@ -26,6 +26,7 @@ static bool go_in(struct slot *slot)
 {
     lock_acquire(&state->lock);
     bool may = slot->sessions != 0 && slot->hidden_banned == 0 && !slot->so_logged_in &&
+               atomic_load(&slot->suspect) != SUSPICION_SURE &&
                (slot->hidden != CK_INVALID_HANDLE || clock_ticks_ns() >= slot->hidden_retry_ns);
     slot->hidden_at_work = may;
     lock_release(&state->lock);

@@ -50,7 +50,7 @@ static bool fill_once(struct slot *slot, struct pool *pool)
         return false;
     bool asked = fetch_fill(slot, pool, session, NULL, 0, &none, &rv);
     hidden_end(slot, rv);
-    if (asked && rv != CKR_OK)
+    if (asked && rv != CKR_OK && atomic_load(&slot->suspect) != SUSPICION_SURE)
         manners_failed(slot, rv);
     return asked && rv == CKR_OK;
 }

@@ -40,11 +40,11 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
             break;
         done += got_bytes;
     }
-    if (done < len_bytes)
+    if (done < len_bytes && atomic_load(&slot->suspect) != SUSPICION_SURE)
         rv = fetch_small(slot, handle, buf + done, len_bytes - done);
     if (rv != CKR_OK) {
         wipe_bytes(buf, done);
-        if (tried)
+        if (tried && atomic_load(&slot->suspect) != SUSPICION_SURE)
             manners_failed(slot, rv);
     }
     if (pool != NULL)
@@ -66,6 +66,11 @@ static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byt
     struct slot    *slot = session != NULL ? session->slot : NULL;
     unsigned        generation = slot != NULL ? atomic_load(&slot->generation) : 0;
     CK_RV           rv;
+    if (slot != NULL && buf != NULL && len_bytes != 0 &&
+        atomic_load(&slot->suspect) == SUSPICION_SURE) {
+        life_leave();
+        return CKR_DEVICE_ERROR;
+    }
     busy_begin(handle);
     if (!small || slot == NULL)
         rv = fetch_straight(handle, buf, len_bytes);
@@ -110,7 +115,7 @@ CK_RV proxy_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG
     if (rv == CKR_OK) {
         manners_hope(session->slot);
         /* What the token made before must not pass for what it makes now. */
-        if (settings()->pool_on_seed == CONFIG_ON_SEED_FLUSH)
+        if (GUARD(SEED) && settings()->pool_on_seed == CONFIG_ON_SEED_FLUSH)
             slot_drop_pool(session->slot, POOL_DROP_SEED);
     } else
         note_answer(hSession, rv);

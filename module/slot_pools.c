@@ -81,6 +81,7 @@ void slot_pools_rest(void)
         atomic_store(&slot->generation, 0);
         atomic_store(&slot->pooling, POOLING_UNKNOWN);
         atomic_store(&slot->hungry, 0);
+        atomic_store(&slot->suspect, SUSPICION_NONE);
         manners_forget(slot);
         slot->so_logged_in = slot->hidden_is_rw = false;
         slot->hidden = CK_INVALID_HANDLE;

@@ -44,11 +44,19 @@ enum pooling {
     POOLING_ON
 };
 
+/* What the health tests think of a slot's token. */
+enum suspicion {
+    SUSPICION_NONE,
+    SUSPICION_ONE, /* the last bytes were bad; the next ones decide */
+    SUSPICION_SURE /* twice in a row: no random bytes until C_Finalize */
+};
+
 struct slot {
     CK_SLOT_ID               id;
     _Atomic(struct pool *)   pool;       /* NULL until the first small request */
     atomic_uint              pooling;    /* enum pooling */
     atomic_uint              generation; /* moves on when the token's sessions may be gone; see session */
+    atomic_uint              suspect;    /* enum suspicion */
     atomic_uint              operations; /* that the application's sessions have open */
     struct lock              manners_lock;
     struct token_manners     manners;    /* guarded by manners_lock */
