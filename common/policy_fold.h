@@ -1,0 +1,60 @@
+/* policy_fold.h - names as eight-byte words in lower case, so that comparing and hashing ignore case. */
+#ifndef P11_PROXY_POLICY_FOLD_H
+#define P11_PROXY_POLICY_FOLD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define FOLD_BYTES      sizeof(uint64_t)
+#define FOLD_EVERY_BYTE 0x0101010101010101u
+
+/* 'A' to 'Z' become 'a' to 'z'; every other byte stays. */
+static inline uint64_t fold_word(uint64_t word)
+{
+    uint64_t low7     = word & 0x7f * FOLD_EVERY_BYTE;
+    uint64_t from_a   = low7 + (0x80 - 'A') * FOLD_EVERY_BYTE;
+    uint64_t beyond_z = low7 + (0x7f - 'Z') * FOLD_EVERY_BYTE;
+    uint64_t upper    = (from_a ^ beyond_z) & ~word & 0x80 * FOLD_EVERY_BYTE;
+    return word | upper >> 2; /* 0x80 becomes the 0x20 between the cases */
+}
+
+/* The first eight bytes of text, fewer if it is shorter, and zeros. Reads no byte outside text. */
+static inline uint64_t fold_start(const char *text, size_t len)
+{
+    uint64_t word = 0;
+
+    if (len >= FOLD_BYTES) {
+        memcpy(&word, text, FOLD_BYTES);
+    } else if (len >= 4) {
+        /* Two reads that overlap: a copy of unknown length costs more than the whole lookup. */
+        uint32_t head, tail;
+        memcpy(&head, text, 4);
+        memcpy(&tail, text + len - 4, 4);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        word = head | (uint64_t) tail << 8 * (len - 4);
+#else
+        word = (uint64_t) head << 32 | (uint64_t) tail << 8 * (8 - len);
+#endif
+    } else {
+        for (size_t i = 0; i < len; i++)
+            word |= (uint64_t) (uint8_t) text[i] << 8 * i;
+    }
+    return fold_word(word);
+}
+
+static inline uint64_t fold_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
+    return hash ^ hash >> 29;
+}
+
+static inline uint64_t fold_hash(uint64_t start, const char *text, size_t len)
+{
+    uint64_t hash = fold_mix(len, start);
+    for (size_t at = FOLD_BYTES; at < len; at += FOLD_BYTES)
+        hash = fold_mix(hash, fold_start(text + at, len - at));
+    return hash ^ hash >> 32;
+}
+
+#endif

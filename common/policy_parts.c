@@ -1,0 +1,83 @@
+/* policy_parts.c - a name taken apart as Java does, and the known name that is nearest to a wrong one. */
+#include "policy_names.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define LONGEST_GUESS 64 /* nobody mistypes a longer name; keeps the search short */
+
+/* The length of the separator that starts at text[at], or 0. */
+static size_t separator(const char *text, size_t len, size_t at)
+{
+    static const char *const words[] = { "with", "and", "in" };
+
+    if (text[at] == '/')
+        return 1;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t word_len = strlen(words[i]);
+        if (len - at >= word_len && strncasecmp(text + at, words[i], word_len) == 0) {
+            bool padding = word_len == 2 && at >= 4 && strncasecmp(text + at - 4, "padd", 4) == 0;
+            return padding ? 0 : word_len;
+        }
+    }
+    return 0;
+}
+
+bool name_parts_next(struct name_parts *parts, const char **part, size_t *part_len)
+{
+    while (parts->rest_len > 0) {
+        size_t len = 0, skip = 0;
+        while (len < parts->rest_len && (skip = separator(parts->rest, parts->rest_len, len)) == 0)
+            len++;
+        *part     = parts->rest;
+        *part_len = len;
+        parts->rest += len + skip;
+        parts->rest_len -= len + skip;
+        if (len > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Levenshtein's distance, ignoring case, of two texts of at most LONGEST_GUESS characters. */
+static unsigned distance(const char *left, size_t left_len, const char *right, size_t right_len)
+{
+    unsigned row[LONGEST_GUESS + 1];
+
+    for (unsigned i = 0; i <= right_len; i++)
+        row[i] = i;
+    for (size_t l = 0; l < left_len; l++) {
+        unsigned diagonal = row[0];
+        row[0]++;
+        for (size_t r = 0; r < right_len; r++) {
+            unsigned swap = diagonal;
+            if (tolower((unsigned char) left[l]) != tolower((unsigned char) right[r]))
+                swap++;
+            diagonal      = row[r + 1];
+            unsigned best = swap < row[r] + 1 ? swap : row[r] + 1;
+            row[r + 1]    = best < diagonal + 1 ? best : diagonal + 1;
+        }
+    }
+    return row[right_len];
+}
+
+const struct name *names_nearest(const struct names *names, const char *text, size_t len)
+{
+    const struct name *nearest = NULL;
+    unsigned           least   = len < 4 ? 2 : 4; /* further off is no typing mistake */
+
+    if (len == 0 || len > LONGEST_GUESS)
+        return NULL;
+    for (name_id i = NO_NAME + 1; i < names->count; i++) {
+        const struct name *name = &names->entry[i];
+        if (!name->known || name->len > LONGEST_GUESS)
+            continue;
+        unsigned away = distance(text, len, name->text, name->len);
+        if (away < least) {
+            nearest = name;
+            least   = away;
+        }
+    }
+    return nearest;
+}
