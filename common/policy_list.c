@@ -257,6 +257,32 @@ static void read_property(struct reader *in, struct properties *properties)
     skip_line_end(in);
 }
 
+static int by_key(const void *left, const void *right)
+{
+    const struct property *const *l = left, *const *r = right;
+    int                           order = strcmp((*l)->key, (*r)->key);
+
+    if (order != 0)
+        return order;
+    return *l < *r ? -1 : *l > *r; /* the order in the file */
+}
+
+static void mark_overridden(struct reader *in, struct properties *properties)
+{
+    struct property **sorted = calloc(properties->count + 1, sizeof *sorted);
+
+    if (!sorted) {
+        fail(in, -ENOMEM, "does not fit into memory");
+        return;
+    }
+    for (size_t i = 0; i < properties->count; i++)
+        sorted[i] = &properties->property[i];
+    qsort(sorted, properties->count, sizeof *sorted, by_key);
+    for (size_t i = 1; i < properties->count; i++)
+        sorted[i - 1]->overridden = strcmp(sorted[i - 1]->key, sorted[i]->key) == 0;
+    free(sorted);
+}
+
 int properties_parse(struct properties *properties, const char *text, size_t len,
                      struct list_problem *problem)
 {
@@ -274,6 +300,8 @@ int properties_parse(struct properties *properties, const char *text, size_t len
         else
             read_property(&in, properties);
     }
+    if (in.rc == 0)
+        mark_overridden(&in, properties);
     if (in.rc != 0)
         properties_free(properties);
     return in.rc;

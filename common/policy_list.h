@@ -12,6 +12,7 @@ struct property {
     char    *key;
     char    *value;   /* escapes resolved, lines joined */
     unsigned line;    /* of the key, from 1 */
+    bool     overridden; /* the same key comes later, and in Java the last one holds */
     struct line_start {
         size_t   offset; /* in value */
         unsigned line;

@@ -71,6 +71,7 @@ const struct name *names_nearest(const struct names *names, const char *text, si
 
 /*
  * The parts of a name, as Java takes them: split at '/', then at "with", "and" and "in" (but not "paddin").
+ * Unlike Java's, a '/' before a digit is no place to split: SHA-512/256 is no SHA-512.
  * Start with { text, len }; false when there is no more.
  */
 struct name_parts {

@@ -12,8 +12,8 @@ static size_t separator(const char *text, size_t len, size_t at)
 {
     static const char *const words[] = { "with", "and", "in" };
 
-    if (text[at] == '/')
-        return 1;
+    if (text[at] == '/') /* but SHA-512/256 is one name, and no SHA-512 */
+        return len - at > 1 && text[at + 1] >= '0' && text[at + 1] <= '9' ? 0 : 1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t word_len = strlen(words[i]);
         if (len - at >= word_len && strncasecmp(text + at, words[i], word_len) == 0) {
