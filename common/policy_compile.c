@@ -188,6 +188,19 @@ static int file_rule(struct compiler *c, struct rule *rule)
     return 0;
 }
 
+/* AES_128 is a rule for AES keys, but a name check asks for it as it was said. */
+static int name_only(struct compiler *c, const struct item *item)
+{
+    name_id             said  = names_add(c->policy->names, item->name, item->said_len);
+    struct group_rules *group = said == NO_NAME ? NULL : group_of(c, said);
+
+    if (!group)
+        return compile_no_memory(c);
+    if (!group->named)
+        group->named = (rule_id) c->policy->rule_count;
+    return 0;
+}
+
 static int add_number(struct compiler *c, const struct place *place, const struct item *item,
                       const char *text, uint64_t number)
 {
@@ -231,6 +244,8 @@ static int add_name(struct compiler *c, const struct place *place, const struct 
     }
     if (rule->effect == EFFECT_SIZES && !add_spans(c->policy, rule, item))
         return compile_no_memory(c);
+    if (item->said_len != item->name_len)
+        return name_only(c, item);
     if (plain || rule->effect == EFFECT_DENIES)
         return file_rule(c, rule);
     return 0;

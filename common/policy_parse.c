@@ -228,6 +228,7 @@ const char *item_parse(struct item *item, const char *text)
         if (*at)
             return "has no & between its conditions";
     }
+    item->said_len = item->name_len;
     return split_aes(item) ? NULL : "has more conditions than we can hold";
 }
 

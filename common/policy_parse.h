@@ -17,6 +17,7 @@ struct size_span {
 struct item {
     const char *name; /* in the text that was parsed */
     size_t      name_len;
+    size_t      said_len; /* longer where the name says a size: AES_128 has the name AES */
 
     bool             has_sizes;
     struct size_span denied[SIZE_SPANS_MAX]; /* in order, apart from each other */
