@@ -35,6 +35,14 @@ static inline uint64_t fold_start(const char *text, size_t len)
         word = head | (uint64_t) tail << 8 * (len - 4);
 #else
         word = (uint64_t) head << 32 | (uint64_t) tail << 8 * (8 - len);
+/* The top bit of each byte of word that is c, no other bit. */
+static inline uint64_t fold_bytes_equal(uint64_t word, char c)
+{
+    uint64_t other = word ^ (uint8_t) c * FOLD_EVERY_BYTE;
+    uint64_t low7  = 0x7f * FOLD_EVERY_BYTE;
+    return ~(((other & low7) + low7) | other | low7);
+}
+
 #endif
     } else {
         for (size_t i = 0; i < len; i++)
@@ -55,6 +63,14 @@ static inline uint64_t fold_hash(uint64_t start, const char *text, size_t len)
     for (size_t at = FOLD_BYTES; at < len; at += FOLD_BYTES)
         hash = fold_mix(hash, fold_start(text + at, len - at));
     return hash ^ hash >> 32;
+}
+
+/* The top bit of each byte of word that is c, no other bit. */
+static inline uint64_t fold_bytes_equal(uint64_t word, char c)
+{
+    uint64_t other = word ^ (uint8_t) c * FOLD_EVERY_BYTE;
+    uint64_t low7  = 0x7f * FOLD_EVERY_BYTE;
+    return ~(((other & low7) + low7) | other | low7);
 }
 
 #endif

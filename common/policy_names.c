@@ -57,7 +57,17 @@ static struct slot *slot_of(const struct names *names, uint64_t start, uint64_t 
 name_id names_find(const struct names *names, const char *text, size_t len)
 {
     uint64_t start = fold_start(text, len);
-    return slot_of(names, start, fold_hash(start, text, len), text, len)->name;
+    uint64_t hash  = fold_hash(start, text, len);
+
+    if (len > FOLD_BYTES)
+        return slot_of(names, start, hash, text, len)->name;
+    /* The same for names that are one word, which is most of them: nothing but comparisons of numbers. */
+    for (uint32_t at = (uint32_t) hash;; at++) {
+        struct slot        slot = names->slot[at & names->slot_mask];
+        const struct name *name = &names->entry[slot.name];
+        if (slot.name == NO_NAME || (name->start == start && name->len == len))
+            return slot.name;
+    }
 }
 
 static bool grow_slots(struct names *names)
@@ -211,28 +221,49 @@ static bool add_all_words(struct names *names)
     return true;
 }
 
-static int order(const void *left, const void *right)
+static bool same_ref(const struct ref *left, const struct ref *right)
 {
-    const struct ref *l = left, *r = right;
-
-    if (l->group != r->group)
-        return l->group < r->group ? -1 : 1;
-    if (l->kind != r->kind)
-        return l->kind < r->kind ? -1 : 1;
-    return l->row < r->row ? -1 : l->row > r->row;
+    return left->group == right->group && left->kind == right->kind && left->row == right->row;
 }
 
-/* An atom and a full name may be one name, and so may an alias: each row once. */
-static void sort_refs(struct names *names)
+/*
+ * Sorts by group; within one, kinds and rows were added in order and stay so.
+ * An atom and a full name may be one name, and so may an alias: each row once.
+ */
+static bool sort_refs(struct names *names)
 {
-    size_t kept = 0;
+    struct ref *sorted = calloc(names->ref_count, sizeof *sorted);
+    uint32_t   *first  = calloc(names->count + 1, sizeof *first);
 
-    qsort(names->ref, names->ref_count, sizeof *names->ref, order);
-    for (size_t i = 0; i < names->ref_count; i++) {
-        if (kept == 0 || order(&names->ref[kept - 1], &names->ref[i]) != 0)
-            names->ref[kept++] = names->ref[i];
+    if (!sorted || !first) {
+        free(sorted);
+        free(first);
+        return false;
     }
-    names->ref_count = kept;
+    for (size_t i = 0; i < names->ref_count; i++)
+        first[names->ref[i].group + 1]++;
+    for (uint32_t i = 0; i < names->count; i++)
+        first[i + 1] += first[i];
+    for (size_t i = 0; i < names->ref_count; i++)
+        sorted[first[names->ref[i].group]++] = names->ref[i];
+
+    uint32_t kept = 0;
+    memset(first, 0, (names->count + 1) * sizeof *first);
+    for (size_t i = 0; i < names->ref_count; i++) {
+        if (kept > 0 && same_ref(&sorted[kept - 1], &sorted[i]))
+            continue;
+        sorted[kept++] = sorted[i];
+        first[sorted[i].group + 1]++;
+    }
+    for (uint32_t i = 0; i < names->count; i++)
+        first[i + 1] += first[i];
+
+    free(names->ref);
+    names->ref             = sorted;
+    names->ref_count       = kept;
+    names->first_ref       = first;
+    names->first_ref_count = names->count;
+    return true;
 }
 
 int names_create(struct names **names)
@@ -250,11 +281,10 @@ int names_create(struct names **names)
     made->ref_room  = FIRST_NAMES;
     /* Synonyms first: what a name stands for is filed under its group. */
     if (!made->slot || !made->entry || !made->ref || !add_all_synonyms(made) || !add_all_refs(made) ||
-        !add_all_words(made)) {
+        !add_all_words(made) || !sort_refs(made)) {
         names_free(made);
         return -ENOMEM;
     }
-    sort_refs(made);
     *names = made;
     return 0;
 }
@@ -266,25 +296,19 @@ void names_free(struct names *names)
     free(names->slot);
     free(names->entry);
     free(names->ref);
+    free(names->first_ref);
     free(names);
 }
 
 const struct ref *names_refs(const struct names *names, name_id name, size_t *count)
 {
     name_id group = names->entry[name].group;
-    size_t  from = 0, to = names->ref_count;
 
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (names->ref[middle].group < group)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    for (to = from; to < names->ref_count && names->ref[to].group == group; to++)
-        continue;
-    *count = to - from;
-    return *count ? &names->ref[from] : NULL;
+    *count = 0;
+    if (group >= names->first_ref_count) /* it came with a list */
+        return NULL;
+    *count = names->first_ref[group + 1] - names->first_ref[group];
+    return *count ? &names->ref[names->first_ref[group]] : NULL;
 }
 
 bool names_is_word(const char *text, size_t len)

@@ -40,6 +40,8 @@ struct names {
     uint32_t     slot_mask;
     struct ref  *ref; /* sorted by group, kind and row */
     size_t       ref_count, ref_room;
+    uint32_t    *first_ref; /* of each group, by name_id; where it ends the next one's begin */
+    uint32_t     first_ref_count;
 };
 
 /*

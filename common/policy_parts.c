@@ -7,21 +7,35 @@
 
 #define LONGEST_GUESS 64 /* nobody mistypes a longer name; keeps the search short */
 
+/* Whether text goes on with a word given in lower case. */
+static bool goes_on(const char *text, size_t len, const char *word, size_t word_len)
+{
+    return len >= word_len && strncasecmp(text, word, word_len) == 0;
+}
+
 /* The length of the separator that starts at text[at], or 0. */
 static size_t separator(const char *text, size_t len, size_t at)
 {
-    static const char *const words[] = { "with", "and", "in" };
+    const char *from = text + at;
+    size_t      left = len - at;
 
-    if (text[at] == '/') /* but SHA-512/256 is one name, and no SHA-512 */
-        return len - at > 1 && text[at + 1] >= '0' && text[at + 1] <= '9' ? 0 : 1;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t word_len = strlen(words[i]);
-        if (len - at >= word_len && strncasecmp(text + at, words[i], word_len) == 0) {
-            bool padding = word_len == 2 && at >= 4 && strncasecmp(text + at - 4, "padd", 4) == 0;
-            return padding ? 0 : word_len;
-        }
+    switch (*from) {
+    case '/': /* but SHA-512/256 is one name, and no SHA-512 */
+        return left > 1 && from[1] >= '0' && from[1] <= '9' ? 0 : 1;
+    case 'w':
+    case 'W':
+        return goes_on(from, left, "with", 4) ? 4 : 0;
+    case 'a':
+    case 'A':
+        return goes_on(from, left, "and", 3) ? 3 : 0;
+    case 'i':
+    case 'I':
+        if (at >= 4 && strncasecmp(from - 4, "padd", 4) == 0)
+            return 0;
+        return goes_on(from, left, "in", 2) ? 2 : 0;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 bool name_parts_next(struct name_parts *parts, const char **part, size_t *part_len)
