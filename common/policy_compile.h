@@ -18,6 +18,7 @@ struct loaded {
     struct properties      properties;
     const struct property *named_curves; /* NULL: it has none */
     bool                   curves_included;
+    size_t                 items; /* that became rules */
 };
 
 /* What a name's group is denied by while a policy is compiled: struct group_rules, by name_id. */

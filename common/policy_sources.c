@@ -73,10 +73,13 @@ static int add_list(struct compiler *c, const char *list, struct place *place,
         if (property)
             place->line = property_line(property, (size_t) (from - list));
         int rc = 0;
-        if (strncasecmp(text, INCLUDE, sizeof INCLUDE - 1) == 0)
+        if (strncasecmp(text, INCLUDE, sizeof INCLUDE - 1) == 0) {
             rc = include(c, place, text + sizeof INCLUDE - 1, text);
-        else if (*text)
+        } else if (*text) {
             rc = compile_item(c, place, text);
+            if (place->from)
+                place->from->items++;
+        }
         if (rc != 0)
             return rc;
         from = comma ? comma + 1 : end;
@@ -134,8 +137,7 @@ static int load(struct compiler *c, const struct policy_file *file, struct loade
 
 static int add_file(struct compiler *c, const struct policy_file *file, struct loaded *loaded)
 {
-    size_t before = c->policy->rule_count;
-    char   quote[QUOTED_BYTES];
+    char quote[QUOTED_BYTES];
 
     for (size_t i = 0; i < loaded->properties.count; i++) {
         const struct property *property = &loaded->properties.property[i];
@@ -154,7 +156,7 @@ static int add_file(struct compiler *c, const struct policy_file *file, struct l
             return rc;
     }
     /* A file cut short or the wrong file must not pass for a policy that disables nothing. */
-    if (c->policy->rule_count == before && !loaded->curves_included)
+    if (loaded->items == 0)
         return compile_fail(c, -EINVAL,
                     "%s:%u: " FILE_KEY " lists no algorithm under a key jdk.*.disabledAlgorithms: '%s'",
                     file->named_in, file->named_line, compile_quoted(quote, file->path));

@@ -191,6 +191,10 @@ START_TEST(a_file_that_lists_nothing_is_never_an_empty_policy)
     refuses_text("jdk.tls.disabledAlgorithms=,, ,\n", "lists no algorithm");
     refuses_text("jdk.tls.disabledAlg", "lists no algorithm");
     refuses_text("jdk.tls.legacyAlgorithms=MD5\n", "lists no algorithm");
+    refuses_text("jdk.disabled.namedCurves=secp256k1\n", "lists no algorithm");
+    refuses_text("jdk.disabled.namedCurves=include jdk.disabled.namedCurves\n"
+                 "jdk.tls.disabledAlgorithms=include jdk.disabled.namedCurves\n",
+                 "lists no algorithm");
 }
 END_TEST
 
