@@ -1,14 +1,14 @@
 /* der.c - reading DER, one element at a time. */
 #include "der.h"
 
-#define LONG_FORM       0x80u
+#define LONG_FORM        0x80u
 #define LENGTH_BYTES_MAX 4u
 
 bool der_take(struct der *in, uint8_t *tag, struct der *content)
 {
-    const uint8_t *bytes  = in->bytes;
-    size_t         header = 2;
-    size_t         len    = 0;
+    const uint8_t *bytes = in->bytes;
+    size_t header = 2;
+    size_t len = 0;
 
     if (in->len_bytes < header)
         return false;
@@ -25,8 +25,8 @@ bool der_take(struct der *in, uint8_t *tag, struct der *content)
     if (in->len_bytes - header < len)
         return false;
 
-    *tag     = bytes[0];
-    *content = (struct der){ bytes + header, len };
+    *tag = bytes[0];
+    *content = (struct der){bytes + header, len};
     in->bytes += header + len;
     in->len_bytes -= header + len;
     return true;
@@ -35,7 +35,7 @@ bool der_take(struct der *in, uint8_t *tag, struct der *content)
 bool der_expect(struct der *in, uint8_t tag, struct der *content)
 {
     struct der after = *in;
-    uint8_t    came;
+    uint8_t came;
 
     if (!der_take(&after, &came, content) || came != tag)
         return false;

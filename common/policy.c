@@ -69,7 +69,8 @@ const struct policy_rule *policy_curve(const struct policy *policy, const uint8_
     return curve ? shown(policy, policy->curve[curve - curves]) : NULL;
 }
 
-const struct policy_rule *policy_parameter_set(const struct policy *policy, uint64_t key_type, uint64_t set)
+const struct policy_rule *policy_parameter_set(const struct policy *policy, uint64_t key_type,
+                                               uint64_t set)
 {
     for (size_t i = 0; policy && i < parameter_sets_count; i++) {
         if (parameter_sets[i].key_type == key_type && parameter_sets[i].number == set)
@@ -92,14 +93,14 @@ const struct policy_rule *policy_digest_info(const struct policy *policy, const 
 }
 
 /*
- * Whether a name of at most eight bytes is surely one part: no '/', no 'n' behind 'i' or 'a', no "wi".
- * One that is unknown need not be looked through letter by letter then.
+ * Whether a name of at most eight bytes is surely one part: no '/', no 'n' behind 'i' or 'a', no
+ * "wi". One that is unknown need not be looked through letter by letter then.
  */
 static bool is_one_part(uint64_t start, size_t len)
 {
-    uint64_t n  = fold_bytes_equal(start, 'n'), i = fold_bytes_equal(start, 'i');
+    uint64_t n = fold_bytes_equal(start, 'n'), i = fold_bytes_equal(start, 'i');
     uint64_t ia = i | fold_bytes_equal(start, 'a');
-    uint64_t w  = fold_bytes_equal(start, 'w');
+    uint64_t w = fold_bytes_equal(start, 'w');
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     uint64_t pairs = (ia << 8 & n) | (w << 8 & i);
@@ -112,10 +113,10 @@ static bool is_one_part(uint64_t start, size_t len)
 __attribute__((noinline)) static const struct policy_rule *by_parts(const struct policy *policy,
                                                                     const char *name, size_t len)
 {
-    struct name_parts parts = { name, len };
-    const char       *part;
-    size_t            part_len;
-    uint64_t          number;
+    struct name_parts parts = {name, len};
+    const char *part;
+    size_t part_len;
+    uint64_t number;
 
     if (item_number(name, len, &number) == NUMBER_RIGHT)
         return policy_mechanism(policy, number);
@@ -132,11 +133,11 @@ const struct policy_rule *policy_name(const struct policy *policy, const char *n
     if (!policy)
         return NULL;
 
-    size_t  len   = strlen(name);
+    size_t len = strlen(name);
     name_id found = names_find(policy->names, name, len);
     if (found != NO_NAME)
         return shown(policy, policy->names->entry[found].verdict);
-    if ((uint8_t) (name[0] - '0') > 9 && is_one_part(fold_start(name, len), len))
+    if ((uint8_t)(name[0] - '0') > 9 && is_one_part(fold_start(name, len), len))
         return NULL;
     return by_parts(policy, name, len);
 }

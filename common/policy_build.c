@@ -10,8 +10,8 @@
 
 struct text_block {
     struct text_block *next;
-    size_t             used, room;
-    char               text[];
+    size_t used, room;
+    char text[];
 };
 
 static char *text_room(struct policy *policy, size_t bytes)
@@ -20,10 +20,10 @@ static char *text_room(struct policy *policy, size_t bytes)
 
     if (!block || block->room - block->used < bytes) {
         size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-        block       = malloc(sizeof *block + room);
+        block = malloc(sizeof *block + room);
         if (!block)
             return NULL;
-        *block       = (struct text_block){ policy->text, 0, room };
+        *block = (struct text_block){policy->text, 0, room};
         policy->text = block;
     }
     block->used += bytes;
@@ -91,8 +91,8 @@ static int by_number(const void *left, const void *right)
 static void spread(struct policy *policy, const struct group_rules *group, rule_id *mechanism)
 {
     for (size_t i = 0; i < policy->names->ref_count; i++) {
-        const struct ref *ref  = &policy->names->ref[i];
-        rule_id           rule = group[ref->group].denies;
+        const struct ref *ref = &policy->names->ref[i];
+        rule_id rule = group[ref->group].denies;
         if (ref->kind == REF_MECHANISM)
             earlier(&mechanism[ref->row], rule);
         else if (ref->kind == REF_CURVE)
@@ -105,16 +105,16 @@ static void spread(struct policy *policy, const struct group_rules *group, rule_
 static void collect_denied(struct policy *policy, const rule_id *mechanism)
 {
     struct denied *denied = policy->denied;
-    size_t         count = 0, kept = 0;
+    size_t count = 0, kept = 0;
 
     for (size_t i = 0; i < mechanisms_count; i++) {
         if (mechanism[i] != NO_RULE)
-            denied[count++] = (struct denied){ mechanisms[i].number, mechanism[i] };
+            denied[count++] = (struct denied){mechanisms[i].number, mechanism[i]};
     }
     for (size_t i = 0; i < policy->rule_count; i++) {
         const struct rule *rule = &policy->rule[i];
         if (rule->name == NO_NAME && rule->effect == EFFECT_DENIES)
-            denied[count++] = (struct denied){ rule->number, (rule_id) i + 1 };
+            denied[count++] = (struct denied){rule->number, (rule_id)i + 1};
     }
     qsort(denied, count, sizeof *denied, by_number);
     for (size_t i = 0; i < count; i++) {
@@ -136,7 +136,7 @@ static int index_denied(struct policy *policy)
 
     while (room < 2 * policy->denied_count)
         room *= 2;
-    policy->other      = calloc(room, sizeof *policy->other);
+    policy->other = calloc(room, sizeof *policy->other);
     policy->other_mask = room - 1;
     if (!policy->other)
         return -ENOMEM;
@@ -156,10 +156,10 @@ static int index_denied(struct policy *policy)
 
 int policy_build_verdicts(struct policy *policy, const struct group_rules *group)
 {
-    rule_id *mechanism    = calloc(mechanisms_count, sizeof *mechanism);
-    policy->curve         = calloc(curves_count, sizeof *policy->curve);
+    rule_id *mechanism = calloc(mechanisms_count, sizeof *mechanism);
+    policy->curve = calloc(curves_count, sizeof *policy->curve);
     policy->parameter_set = calloc(parameter_sets_count, sizeof *policy->parameter_set);
-    policy->denied        = calloc(mechanisms_count + policy->rule_count, sizeof *policy->denied);
+    policy->denied = calloc(mechanisms_count + policy->rule_count, sizeof *policy->denied);
 
     if (!mechanism || !policy->curve || !policy->parameter_set || !policy->denied) {
         free(mechanism);
@@ -179,18 +179,19 @@ static rule_id rule_of_mechanism(const struct policy *policy, uint64_t number)
 {
     const struct policy_rule *rule = policy_mechanism(policy, number);
     /* What is shown is the first member of its rule. */
-    return rule ? (rule_id) ((const struct rule *) rule - policy->rule) + 1 : NO_RULE;
+    return rule ? (rule_id)((const struct rule *)rule - policy->rule) + 1 : NO_RULE;
 }
 
-static rule_id rule_of_name(const struct policy *policy, const struct group_rules *group, name_id name)
+static rule_id rule_of_name(const struct policy *policy, const struct group_rules *group,
+                            name_id name)
 {
     const struct names *names = policy->names;
-    const struct name  *entry = &names->entry[name];
-    rule_id             rule  = group[entry->group].named;
-    struct name_parts   parts = { entry->text, entry->len };
-    const char         *part;
-    size_t              part_len, count;
-    const struct ref   *ref = names_refs(names, name, &count);
+    const struct name *entry = &names->entry[name];
+    rule_id rule = group[entry->group].named;
+    struct name_parts parts = {entry->text, entry->len};
+    const char *part;
+    size_t part_len, count;
+    const struct ref *ref = names_refs(names, name, &count);
 
     if (ref && entry->len > 4 && memcmp(&entry->start, "ckm_", 4) == 0)
         earlier(&rule, rule_of_mechanism(policy, mechanisms[ref->row].number));

@@ -10,14 +10,14 @@
 
 static int fail(struct list_problem *problem, int rc, const char *should, int errnum)
 {
-    *problem = (struct list_problem){ 0, should, errnum };
+    *problem = (struct list_problem){0, should, errnum};
     return rc;
 }
 
 /* Whether nobody wrote to the file between two looks at it. */
 static bool unchanged(const struct stat *before, const struct stat *after, size_t read_bytes)
 {
-    return before->st_size == after->st_size && (size_t) after->st_size == read_bytes &&
+    return before->st_size == after->st_size && (size_t)after->st_size == read_bytes &&
            before->st_mtim.tv_sec == after->st_mtim.tv_sec &&
            before->st_mtim.tv_nsec == after->st_mtim.tv_nsec;
 }
@@ -34,8 +34,8 @@ static int read_all(int fd, char **text, size_t *len, struct list_problem *probl
         return fail(problem, -EINVAL, "is not a file of at most 1 MiB", 0);
 
     /* One byte of room to see a file grow, one for the NUL. */
-    size_t room = (size_t) before.st_size + 1, got = 0;
-    char  *all  = malloc(room + 1);
+    size_t room = (size_t)before.st_size + 1, got = 0;
+    char *all = malloc(room + 1);
     if (!all)
         return fail(problem, -ENOMEM, "does not fit into memory", 0);
     while (got < room) {
@@ -49,7 +49,7 @@ static int read_all(int fd, char **text, size_t *len, struct list_problem *probl
         }
         if (n == 0)
             break;
-        got += (size_t) n;
+        got += (size_t)n;
     }
     all[got] = '\0';
 
@@ -62,7 +62,7 @@ static int read_all(int fd, char **text, size_t *len, struct list_problem *probl
         return fail(problem, -EINVAL, "is not a text file, it holds a NUL byte", 0);
     }
     *text = all;
-    *len  = got;
+    *len = got;
     return 0;
 }
 

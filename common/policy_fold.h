@@ -1,7 +1,8 @@
-/* policy_fold.h - names as eight-byte words in lower case, so that comparing and hashing ignore case. */
+/* policy_fold.h - names compared and hashed as eight-byte words, ignoring case. */
 #ifndef P11_PROXY_POLICY_FOLD_H
 #define P11_PROXY_POLICY_FOLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -12,10 +13,10 @@
 /* 'A' to 'Z' become 'a' to 'z'; every other byte stays. */
 static inline uint64_t fold_word(uint64_t word)
 {
-    uint64_t low7     = word & 0x7f * FOLD_EVERY_BYTE;
-    uint64_t from_a   = low7 + (0x80 - 'A') * FOLD_EVERY_BYTE;
+    uint64_t low7 = word & 0x7f * FOLD_EVERY_BYTE;
+    uint64_t from_a = low7 + (0x80 - 'A') * FOLD_EVERY_BYTE;
     uint64_t beyond_z = low7 + (0x7f - 'Z') * FOLD_EVERY_BYTE;
-    uint64_t upper    = (from_a ^ beyond_z) & ~word & 0x80 * FOLD_EVERY_BYTE;
+    uint64_t upper = (from_a ^ beyond_z) & ~word & 0x80 * FOLD_EVERY_BYTE;
     return word | upper >> 2; /* 0x80 becomes the 0x20 between the cases */
 }
 
@@ -32,23 +33,42 @@ static inline uint64_t fold_start(const char *text, size_t len)
         memcpy(&head, text, 4);
         memcpy(&tail, text + len - 4, 4);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-        word = head | (uint64_t) tail << 8 * (len - 4);
+        word = head | (uint64_t)tail << 8 * (len - 4);
 #else
-        word = (uint64_t) head << 32 | (uint64_t) tail << 8 * (8 - len);
-/* The top bit of each byte of word that is c, no other bit. */
-static inline uint64_t fold_bytes_equal(uint64_t word, char c)
-{
-    uint64_t other = word ^ (uint8_t) c * FOLD_EVERY_BYTE;
-    uint64_t low7  = 0x7f * FOLD_EVERY_BYTE;
-    return ~(((other & low7) + low7) | other | low7);
-}
+        word = (uint64_t)head << 32 | (uint64_t)tail << 8 * (8 - len);
+        /* The top bit of each byte of word that is c, no other bit. */
+        static inline uint64_t fold_bytes_equal(uint64_t word, char c)
+        {
+            uint64_t other = word ^ (uint8_t)c * FOLD_EVERY_BYTE;
+            uint64_t low7 = 0x7f * FOLD_EVERY_BYTE;
+            return ~(((other & low7) + low7) | other | low7);
+        }
 
 #endif
     } else {
         for (size_t i = 0; i < len; i++)
-            word |= (uint64_t) (uint8_t) text[i] << 8 * i;
+            word |= (uint64_t)(uint8_t)text[i] << 8 * i;
     }
     return fold_word(word);
+}
+
+static inline char fold_char(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+/*
+ * Whether the first len bytes are the same but for case. Stops at the first that differ, so a NUL
+ * ends either. Not strncasecmp(): the application's locale must not decide which algorithm is
+ * meant.
+ */
+static inline bool fold_same(const char *left, const char *right, size_t len)
+{
+    size_t i = 0;
+
+    while (i < len && fold_char(left[i]) == fold_char(right[i]))
+        i++;
+    return i == len;
 }
 
 static inline uint64_t fold_mix(uint64_t hash, uint64_t word)
@@ -68,8 +88,8 @@ static inline uint64_t fold_hash(uint64_t start, const char *text, size_t len)
 /* The top bit of each byte of word that is c, no other bit. */
 static inline uint64_t fold_bytes_equal(uint64_t word, char c)
 {
-    uint64_t other = word ^ (uint8_t) c * FOLD_EVERY_BYTE;
-    uint64_t low7  = 0x7f * FOLD_EVERY_BYTE;
+    uint64_t other = word ^ (uint8_t)c * FOLD_EVERY_BYTE;
+    uint64_t low7 = 0x7f * FOLD_EVERY_BYTE;
     return ~(((other & low7) + low7) | other | low7);
 }
 

@@ -23,12 +23,12 @@ enum effect {
 
 struct rule {
     struct policy_rule shown;
-    enum effect        effect;
-    name_id            name;       /* NO_NAME: a number that is in no table */
-    uint64_t           number;     /* then this one */
-    uint32_t           first_span; /* in policy->said, if it is about sizes */
-    uint32_t           span_count;
-    uint32_t           repeats; /* the earlier rule */
+    enum effect effect;
+    name_id name;        /* NO_NAME: a number that is in no table */
+    uint64_t number;     /* then this one */
+    uint32_t first_span; /* in policy->said, if it is about sizes */
+    uint32_t span_count;
+    uint32_t repeats; /* the earlier rule */
 };
 
 /* Rules are told by 1 + their index, 0 being none. */
@@ -37,10 +37,13 @@ typedef uint32_t rule_id;
 
 struct rule_span {
     struct size_span bits;
-    rule_id          rule;
+    rule_id rule;
 };
 
-/* What one name or number has of size rules: a stretch of policy->span, in order, apart from each other. */
+/*
+ * What one name or number has of size rules: a stretch of policy->span, in order, apart from each
+ * other.
+ */
 struct subject {
     uint32_t first, count;
 };
@@ -53,7 +56,7 @@ struct subject_of {
 
 struct denied {
     uint64_t number;
-    rule_id  rule;
+    rule_id rule;
 };
 
 struct text_block;
@@ -62,39 +65,39 @@ struct policy {
     uint64_t standard[STANDARD_NUMBERS / 64]; /* a bit set: denied */
 
     struct denied *other; /* hash of the denied numbers beyond, NO_RULE: free place */
-    uint64_t       other_mask;
+    uint64_t other_mask;
 
     struct denied *denied; /* all that are denied, sorted by number */
-    size_t         denied_count;
+    size_t denied_count;
 
     struct names *names;
-    struct rule  *rule;
-    size_t        rule_count, rule_room;
+    struct rule *rule;
+    size_t rule_count, rule_room;
 
-    struct rule_span  *said; /* the sizes as the rules have them, for printing */
-    size_t             said_count, said_room;
-    struct rule_span  *span;
-    size_t             span_count;
-    struct subject    *subject;
-    size_t             subject_count;
+    struct rule_span *said; /* the sizes as the rules have them, for printing */
+    size_t said_count, said_room;
+    struct rule_span *span;
+    size_t span_count;
+    struct subject *subject;
+    size_t subject_count;
     struct subject_of *key_type; /* sorted by number, as is the next */
-    size_t             key_type_count;
+    size_t key_type_count;
     struct subject_of *mechanism;
-    size_t             mechanism_count;
+    size_t mechanism_count;
 
     rule_id *curve;         /* a rule for each row of curves, or NO_RULE */
     rule_id *parameter_set; /* the same for parameter_sets */
 
     struct text_block *text;
-    bool               has_key_rules;
-    bool               audit;
+    bool has_key_rules;
+    bool audit;
 };
 
 /* What a name's group is denied by while a policy is compiled, beside names->entry. */
 struct group_rules {
     rule_id named;  /* a rule has this name: what a name check asks */
     rule_id denies; /* the same, but without rules that mean TLS only: what mechanisms ask */
-    bool    warned; /* of it as an unknown name */
+    bool warned;    /* of it as an unknown name */
 };
 
 static inline const struct policy_rule *shown(const struct policy *policy, rule_id rule)

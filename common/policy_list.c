@@ -8,8 +8,8 @@
 
 struct reader {
     const char *at, *end;
-    unsigned    line;
-    int         rc;
+    unsigned line;
+    int rc;
     struct list_problem *problem;
 };
 
@@ -49,8 +49,8 @@ static void skip_line(struct reader *in)
 
 static void fail(struct reader *in, int rc, const char *should)
 {
-    in->rc       = rc;
-    *in->problem = (struct list_problem){ in->line, should, 0 };
+    in->rc = rc;
+    *in->problem = (struct list_problem){in->line, should, 0};
 }
 
 static int hex_digit(char c)
@@ -62,7 +62,9 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* The four digits behind \u, written as UTF-8 by at most three bytes. Halves of a pair stay halves. */
+/*
+ * The four digits behind \u, written as UTF-8 by at most three bytes. Halves of a pair stay halves.
+ */
 static char *put_unicode(struct reader *in, char *to)
 {
     unsigned code = 0;
@@ -73,7 +75,7 @@ static char *put_unicode(struct reader *in, char *to)
             fail(in, -EINVAL, "has no four hexadecimal digits behind \\u");
             return to;
         }
-        code = code << 4 | (unsigned) digit;
+        code = code << 4 | (unsigned)digit;
         in->at++;
     }
     if (code == 0) {
@@ -81,19 +83,22 @@ static char *put_unicode(struct reader *in, char *to)
         return to;
     }
     if (code < 0x80) {
-        *to++ = (char) code;
+        *to++ = (char)code;
     } else if (code < 0x800) {
-        *to++ = (char) (0xc0 | code >> 6);
-        *to++ = (char) (0x80 | (code & 0x3f));
+        *to++ = (char)(0xc0 | code >> 6);
+        *to++ = (char)(0x80 | (code & 0x3f));
     } else {
-        *to++ = (char) (0xe0 | code >> 12);
-        *to++ = (char) (0x80 | (code >> 6 & 0x3f));
-        *to++ = (char) (0x80 | (code & 0x3f));
+        *to++ = (char)(0xe0 | code >> 12);
+        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
+        *to++ = (char)(0x80 | (code & 0x3f));
     }
     return to;
 }
 
-/* One character of a key or value that is no line end; an escape is at least as long as what it means. */
+/*
+ * One character of a key or value that is no line end; an escape is at least as long as what it
+ * means.
+ */
 static char *put_char(struct reader *in, char *to)
 {
     char c = *in->at++;
@@ -182,20 +187,20 @@ static void skip_separator(struct reader *in)
 static bool note_line(struct property *property, size_t *room, size_t offset, unsigned line)
 {
     if (property->lines_count == *room) {
-        size_t             more  = *room ? 2 * *room : 8;
+        size_t more = *room ? 2 * *room : 8;
         struct line_start *lines = reallocarray(property->lines, more, sizeof *lines);
         if (!lines)
             return false;
         property->lines = lines;
-        *room           = more;
+        *room = more;
     }
-    property->lines[property->lines_count++] = (struct line_start){ offset, line };
+    property->lines[property->lines_count++] = (struct line_start){offset, line};
     return true;
 }
 
 static char *read_value(struct reader *in, struct property *property, char *to)
 {
-    size_t   room = 0;
+    size_t room = 0;
     unsigned line = in->line; /* the separator may have ended in a later line than the key */
 
     property->value = to;
@@ -203,7 +208,7 @@ static char *read_value(struct reader *in, struct property *property, char *to)
         fail(in, -ENOMEM, "does not fit into memory");
     while (!at_end_of_text(in)) {
         if (skip_continuation(in)) {
-            if (!note_line(property, &room, (size_t) (to - property->value), in->line))
+            if (!note_line(property, &room, (size_t)(to - property->value), in->line))
                 fail(in, -ENOMEM, "does not fit into memory");
             continue;
         }
@@ -216,12 +221,12 @@ static char *read_value(struct reader *in, struct property *property, char *to)
 static struct property *add_property(struct properties *properties)
 {
     if (properties->count == properties->room) {
-        size_t           room = properties->room ? 2 * properties->room : 16;
+        size_t room = properties->room ? 2 * properties->room : 16;
         struct property *more = reallocarray(properties->property, room, sizeof *more);
         if (!more)
             return NULL;
         properties->property = more;
-        properties->room     = room;
+        properties->room = room;
     }
     struct property *property = &properties->property[properties->count++];
     memset(property, 0, sizeof *property);
@@ -232,7 +237,7 @@ static struct property *add_property(struct properties *properties)
 static void read_property(struct reader *in, struct properties *properties)
 {
     struct property *property = add_property(properties);
-    struct reader    ahead    = *in;
+    struct reader ahead = *in;
 
     if (!property) {
         fail(in, -ENOMEM, "does not fit into memory");
@@ -246,7 +251,7 @@ static void read_property(struct reader *in, struct properties *properties)
             ahead.at += *ahead.at == '\\' ? 2 : 1;
     }
     property->line = in->line;
-    property->key  = malloc((size_t) (ahead.at - in->at) + 2);
+    property->key = malloc((size_t)(ahead.at - in->at) + 2);
     if (!property->key) {
         fail(in, -ENOMEM, "does not fit into memory");
         return;
@@ -260,7 +265,7 @@ static void read_property(struct reader *in, struct properties *properties)
 static int by_key(const void *left, const void *right)
 {
     const struct property *const *l = left, *const *r = right;
-    int                           order = strcmp((*l)->key, (*r)->key);
+    int order = strcmp((*l)->key, (*r)->key);
 
     if (order != 0)
         return order;
@@ -286,9 +291,9 @@ static void mark_overridden(struct reader *in, struct properties *properties)
 int properties_parse(struct properties *properties, const char *text, size_t len,
                      struct list_problem *problem)
 {
-    struct reader in = { text, text + len, 1, 0, problem };
+    struct reader in = {text, text + len, 1, 0, problem};
 
-    *properties = (struct properties){ 0 };
+    *properties = (struct properties){0};
     while (in.rc == 0) {
         skip_blanks(&in);
         if (in.at == in.end)
@@ -314,7 +319,7 @@ void properties_free(struct properties *properties)
         free(properties->property[i].lines);
     }
     free(properties->property);
-    *properties = (struct properties){ 0 };
+    *properties = (struct properties){0};
 }
 
 unsigned property_line(const struct property *property, size_t offset)

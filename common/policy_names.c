@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "mechanisms.h"
 #include "policy_fold.h"
 
 struct slot {
     uint32_t hash; /* the upper half: the lower one is the place */
-    name_id  name; /* NO_NAME: free */
+    name_id name;  /* NO_NAME: free */
 };
 
 #define FIRST_SLOTS 4096u
@@ -41,14 +40,14 @@ static bool same(const struct name *name, uint64_t start, const char *text, size
 }
 
 /* The slot that holds the name, or the free one where it would go. */
-static struct slot *slot_of(const struct names *names, uint64_t start, uint64_t hash, const char *text,
-                            size_t len)
+static struct slot *slot_of(const struct names *names, uint64_t start, uint64_t hash,
+                            const char *text, size_t len)
 {
-    uint32_t at = (uint32_t) hash & names->slot_mask;
+    uint32_t at = (uint32_t)hash & names->slot_mask;
 
     for (;; at = (at + 1) & names->slot_mask) {
         struct slot *slot = &names->slot[at];
-        if (slot->name == NO_NAME || (slot->hash == (uint32_t) (hash >> 32) &&
+        if (slot->name == NO_NAME || (slot->hash == (uint32_t)(hash >> 32) &&
                                       same(&names->entry[slot->name], start, text, len)))
             return slot;
     }
@@ -57,13 +56,16 @@ static struct slot *slot_of(const struct names *names, uint64_t start, uint64_t 
 name_id names_find(const struct names *names, const char *text, size_t len)
 {
     uint64_t start = fold_start(text, len);
-    uint64_t hash  = fold_hash(start, text, len);
+    uint64_t hash = fold_hash(start, text, len);
 
     if (len > FOLD_BYTES)
         return slot_of(names, start, hash, text, len)->name;
-    /* The same for names that are one word, which is most of them: nothing but comparisons of numbers. */
-    for (uint32_t at = (uint32_t) hash;; at++) {
-        struct slot        slot = names->slot[at & names->slot_mask];
+    /*
+     * The same for names that are one word, which is most of them: nothing but comparisons of
+     * numbers.
+     */
+    for (uint32_t at = (uint32_t)hash;; at++) {
+        struct slot slot = names->slot[at & names->slot_mask];
         const struct name *name = &names->entry[slot.name];
         if (slot.name == NO_NAME || (name->start == start && name->len == len))
             return slot.name;
@@ -72,8 +74,8 @@ name_id names_find(const struct names *names, const char *text, size_t len)
 
 static bool grow_slots(struct names *names)
 {
-    uint32_t     count = 2 * (names->slot_mask + 1);
-    struct slot *old   = names->slot;
+    uint32_t count = 2 * (names->slot_mask + 1);
+    struct slot *old = names->slot;
 
     names->slot = calloc(count, sizeof *names->slot);
     if (!names->slot) {
@@ -84,18 +86,18 @@ static bool grow_slots(struct names *names)
     free(old);
     for (name_id i = 1; i < names->count; i++) {
         const struct name *name = &names->entry[i];
-        uint64_t           hash = fold_hash(name->start, name->text, name->len);
+        uint64_t hash = fold_hash(name->start, name->text, name->len);
         *slot_of(names, name->start, hash, name->text, name->len) =
-            (struct slot){ (uint32_t) (hash >> 32), i };
+            (struct slot){(uint32_t)(hash >> 32), i};
     }
     return true;
 }
 
 name_id names_add(struct names *names, const char *text, size_t len)
 {
-    uint64_t     start = fold_start(text, len);
-    uint64_t     hash  = fold_hash(start, text, len);
-    struct slot *slot  = slot_of(names, start, hash, text, len);
+    uint64_t start = fold_start(text, len);
+    uint64_t hash = fold_hash(start, text, len);
+    struct slot *slot = slot_of(names, start, hash, text, len);
 
     if (slot->name != NO_NAME)
         return slot->name;
@@ -112,9 +114,10 @@ name_id names_add(struct names *names, const char *text, size_t len)
         slot = slot_of(names, start, hash, text, len);
     }
 
-    name_id id       = names->count++;
-    names->entry[id] = (struct name){ .start = start, .text = text, .len = (uint32_t) len, .group = id };
-    *slot            = (struct slot){ (uint32_t) (hash >> 32), id };
+    name_id id = names->count++;
+    names->entry[id] =
+        (struct name){.start = start, .text = text, .len = (uint32_t)len, .group = id};
+    *slot = (struct slot){(uint32_t)(hash >> 32), id};
     return id;
 }
 
@@ -124,7 +127,7 @@ typedef bool each_name(struct names *names, name_id name, void *context);
 static bool for_each(struct names *names, const char *list, each_name *call, void *context)
 {
     while (*list) {
-        size_t  len  = strcspn(list, "|");
+        size_t len = strcspn(list, "|");
         name_id name = names_add(names, list, len);
         if (name == NO_NAME || !call(names, name, context))
             return false;
@@ -150,7 +153,7 @@ static bool add_synonyms(struct names *names, const char *list, name_id *group)
 
 static bool point(struct names *names, name_id name, void *context)
 {
-    struct ref ref = *(const struct ref *) context;
+    struct ref ref = *(const struct ref *)context;
 
     if (names->ref_count == names->ref_room) {
         struct ref *more = reallocarray(names->ref, names->ref_room, 2 * sizeof *more);
@@ -159,14 +162,14 @@ static bool point(struct names *names, name_id name, void *context)
         names->ref = more;
         names->ref_room *= 2;
     }
-    ref.group                       = names->entry[name].group;
+    ref.group = names->entry[name].group;
     names->ref[names->ref_count++] = ref;
     return true;
 }
 
 static bool add_refs(struct names *names, const char *list, enum ref_kind kind, size_t row)
 {
-    struct ref ref = { NO_NAME, kind, (uint32_t) row };
+    struct ref ref = {NO_NAME, kind, (uint32_t)row};
     return for_each(names, list, point, &ref);
 }
 
@@ -176,15 +179,16 @@ static bool add_all_synonyms(struct names *names)
 
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms && ok; i++) {
         name_id group = NO_NAME;
-        ok            = add_synonyms(names, synonyms[i], &group);
+        ok = add_synonyms(names, synonyms[i], &group);
     }
     for (size_t i = 0; i < curves_count && ok; i++) {
         name_id group = NO_NAME;
-        ok = add_synonyms(names, curves[i].name, &group) && add_synonyms(names, curves[i].aliases, &group);
+        ok = add_synonyms(names, curves[i].name, &group) &&
+             add_synonyms(names, curves[i].aliases, &group);
     }
     for (size_t i = 0; i < mechanisms_count && ok; i++) {
         name_id group = NO_NAME;
-        ok            = add_synonyms(names, mechanisms[i].names, &group);
+        ok = add_synonyms(names, mechanisms[i].names, &group);
     }
     return ok;
 }
@@ -233,7 +237,7 @@ static bool same_ref(const struct ref *left, const struct ref *right)
 static bool sort_refs(struct names *names)
 {
     struct ref *sorted = calloc(names->ref_count, sizeof *sorted);
-    uint32_t   *first  = calloc(names->count + 1, sizeof *first);
+    uint32_t *first = calloc(names->count + 1, sizeof *first);
 
     if (!sorted || !first) {
         free(sorted);
@@ -259,9 +263,9 @@ static bool sort_refs(struct names *names)
         first[i + 1] += first[i];
 
     free(names->ref);
-    names->ref             = sorted;
-    names->ref_count       = kept;
-    names->first_ref       = first;
+    names->ref = sorted;
+    names->ref_count = kept;
+    names->first_ref = first;
     names->first_ref_count = names->count;
     return true;
 }
@@ -272,16 +276,16 @@ int names_create(struct names **names)
 
     if (!made)
         return -ENOMEM;
-    made->slot      = calloc(FIRST_SLOTS, sizeof *made->slot);
+    made->slot = calloc(FIRST_SLOTS, sizeof *made->slot);
     made->slot_mask = FIRST_SLOTS - 1;
-    made->entry     = calloc(FIRST_NAMES, sizeof *made->entry);
-    made->room      = FIRST_NAMES;
-    made->count     = NO_NAME + 1;
-    made->ref       = calloc(FIRST_NAMES, sizeof *made->ref);
-    made->ref_room  = FIRST_NAMES;
+    made->entry = calloc(FIRST_NAMES, sizeof *made->entry);
+    made->room = FIRST_NAMES;
+    made->count = NO_NAME + 1;
+    made->ref = calloc(FIRST_NAMES, sizeof *made->ref);
+    made->ref_room = FIRST_NAMES;
     /* Synonyms first: what a name stands for is filed under its group. */
-    if (!made->slot || !made->entry || !made->ref || !add_all_synonyms(made) || !add_all_refs(made) ||
-        !add_all_words(made) || !sort_refs(made)) {
+    if (!made->slot || !made->entry || !made->ref || !add_all_synonyms(made) ||
+        !add_all_refs(made) || !add_all_words(made) || !sort_refs(made)) {
         names_free(made);
         return -ENOMEM;
     }
@@ -315,8 +319,9 @@ bool names_is_word(const char *text, size_t len)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         size_t word_len = strlen(words[i]);
-        if (words[i][word_len - 1] == '*' ? len >= word_len - 1 && !strncasecmp(text, words[i], word_len - 1)
-                                          : len == word_len && !strncasecmp(text, words[i], len))
+        if (words[i][word_len - 1] == '*'
+                ? len >= word_len - 1 && fold_same(text, words[i], word_len - 1)
+                : len == word_len && fold_same(text, words[i], len))
             return true;
     }
     return false;

@@ -2,9 +2,9 @@
 #include "policy_parse.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "mechanisms.h"
+#include "policy_fold.h"
 
 #define DAY_S          86400
 #define VENDOR_DEFINED 0x80000000u
@@ -28,12 +28,13 @@ static bool is_letter(char c)
 static const char *behind(const char *at, const char *word)
 {
     size_t len = strlen(word);
-    return strncasecmp(at, word, len) == 0 && !is_letter(at[len]) ? at + len : NULL;
+    return fold_same(at, word, len) && !is_letter(at[len]) ? at + len : NULL;
 }
 
 static bool is_condition(const char *at)
 {
-    return behind(at, "keySize") || behind(at, "denyAfter") || behind(at, "usage") || behind(at, "jdkCA");
+    return behind(at, "keySize") || behind(at, "denyAfter") || behind(at, "usage") ||
+           behind(at, "jdkCA");
 }
 
 /* The digits at *at, which it steps over; false if there are none or too many for a size. */
@@ -45,7 +46,7 @@ static bool read_size(const char **at, uint64_t *size)
     for (; is_digit(**at); ++*at) {
         if (*size > UINT32_MAX)
             return false;
-        *size = *size * 10 + (uint64_t) (**at - '0');
+        *size = *size * 10 + (uint64_t)(**at - '0');
     }
     return *at > from;
 }
@@ -54,7 +55,7 @@ static bool read_size(const char **at, uint64_t *size)
 static bool narrow(struct item *item, const struct size_span *spans, size_t count)
 {
     struct size_span left[SIZE_SPANS_MAX];
-    size_t           left_count = 0;
+    size_t left_count = 0;
 
     for (size_t i = 0; i < item->denied_count; i++) {
         for (size_t j = 0; j < count; j++) {
@@ -77,24 +78,24 @@ static bool narrow(struct item *item, const struct size_span *spans, size_t coun
 
 static bool deny_sizes(struct item *item, const char *operator, uint64_t size)
 {
-    struct size_span below = { 0, size - 1 }, above = { size + 1, LARGEST_SIZE };
+    struct size_span below = {0, size - 1}, above = {size + 1, LARGEST_SIZE};
     struct size_span spans[2];
-    size_t           count = 0;
-    bool             equal = operator[0] != '!' && strchr(operator, '=') != NULL;
+    size_t count = 0;
+    bool equal = operator[0] != '!' && strchr(operator, '=') != NULL;
 
     if (!item->has_sizes) {
-        item->has_sizes    = true;
-        item->denied[0]    = (struct size_span){ 0, LARGEST_SIZE };
+        item->has_sizes = true;
+        item->denied[0] = (struct size_span){0, LARGEST_SIZE};
         item->denied_count = 1;
     }
     if ((operator[0] == '<' || operator[0] == '!') && size > 0)
         spans[count++] = below;
-    if (equal && operator[0] == '<' && count > 0)
+    if (equal && operator[0] == '<' && count> 0)
         spans[0].to = size;
     else if (equal && operator[0] == '>')
         above.from = size;
     else if (equal)
-        spans[count++] = (struct size_span){ size, size };
+        spans[count++] = (struct size_span){size, size};
     if (operator[0] == '>' || operator[0] == '!')
         spans[count++] = above;
     return narrow(item, spans, count);
@@ -102,14 +103,14 @@ static bool deny_sizes(struct item *item, const char *operator, uint64_t size)
 
 static const char *read_key_size(struct item *item, const char **at)
 {
-    static const char *const operators[] = { "<=", "<", "==", "!=", ">=", ">" };
-    const char              *operator = NULL;
-    uint64_t                 size;
+    static const char *const operators[] = {"<=", "<", "==", "!=", ">=", ">"};
+    const char *operator= NULL;
+    uint64_t size;
 
     *at = skip_blanks(*at);
     for (size_t i = 0; i < sizeof operators / sizeof *operators && !operator; i++) {
         if (strncmp(*at, operators[i], strlen(operators[i])) == 0)
-            operator = operators[i];
+            operator= operators[i];
     }
     if (!operator)
         return "has no <=, <, ==, !=, >= or > behind keySize";
@@ -132,8 +133,8 @@ static bool read_digits(const char **at, int count, int *number)
 
 static int days_in_month(int year, int month)
 {
-    static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
-    bool             leap   = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     return month == 2 && leap ? 29 : days[month - 1];
 }
 
@@ -148,7 +149,7 @@ static int64_t days_since_1970(int year, int month, int day)
 static const char *read_date(struct item *item, const char **at)
 {
     static const char right[] = "has no date YYYY-MM-DD behind denyAfter";
-    int               year, month, day;
+    int year, month, day;
 
     *at = skip_blanks(*at);
     if (!read_digits(at, 4, &year) || *(*at)++ != '-' || !read_digits(at, 2, &month) ||
@@ -193,11 +194,11 @@ static const char *read_condition(struct item *item, const char **at)
 /* AES_128 and so on: how the JDK names AES with a key of that size. */
 static bool split_aes(struct item *item)
 {
-    static const uint64_t sizes[] = { 128, 192, 256 };
-    const char           *at      = item->name + 4;
-    uint64_t              size;
+    static const uint64_t sizes[] = {128, 192, 256};
+    const char *at = item->name + 4;
+    uint64_t size;
 
-    if (item->name_len != 7 || strncasecmp(item->name, "AES_", 4) != 0 || !read_size(&at, &size))
+    if (item->name_len != 7 || !fold_same(item->name, "AES_", 4) || !read_size(&at, &size))
         return true;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (sizes[i] == size) {
@@ -212,14 +213,14 @@ const char *item_parse(struct item *item, const char *text)
 {
     const char *at = text;
 
-    *item = (struct item){ .name = text, .name_len = strlen(text) };
+    *item = (struct item){.name = text, .name_len = strlen(text)};
     /* The first word is the name, even if it looks like a condition. */
     while ((at = strchr(at, ' ')) && !is_condition(at + 1))
         at++;
     if (at) {
-        item->name_len = (size_t) (at - text);
+        item->name_len = (size_t)(at - text);
         do {
-            at                = skip_blanks(at + 1);
+            at = skip_blanks(at + 1);
             const char *wrong = read_condition(item, &at);
             if (wrong)
                 return wrong;
@@ -245,9 +246,9 @@ static bool read_number(const char *at, const char *end, uint64_t *number, bool 
     }
     *number = 0;
     for (; at < end; at++) {
-        unsigned digit = is_digit(*at) ? (unsigned) (*at - '0') : 99;
+        unsigned digit = is_digit(*at) ? (unsigned)(*at - '0') : 99;
         if (base == 16 && (*at | 0x20) >= 'a' && (*at | 0x20) <= 'f')
-            digit = (unsigned) ((*at | 0x20) - 'a' + 10);
+            digit = (unsigned)((*at | 0x20) - 'a' + 10);
         if (digit >= base || __builtin_mul_overflow(*number, base, number) ||
             __builtin_add_overflow(*number, digit, number))
             return false;
@@ -268,10 +269,10 @@ static bool looks_like_number(const char *text, size_t len)
 enum number_kind item_number(const char *text, size_t len, uint64_t *number)
 {
     static const char vendor[] = "CKM_VENDOR_DEFINED+";
-    size_t            skip     = 0;
-    bool              hexadecimal;
+    size_t skip = 0;
+    bool hexadecimal;
 
-    if (len >= sizeof vendor - 1 && strncasecmp(text, vendor, sizeof vendor - 1) == 0)
+    if (len >= sizeof vendor - 1 && fold_same(text, vendor, sizeof vendor - 1))
         skip = sizeof vendor - 1;
     else if (!looks_like_number(text, len))
         return NUMBER_NONE;

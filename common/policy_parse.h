@@ -16,26 +16,28 @@ struct size_span {
 
 struct item {
     const char *name; /* in the text that was parsed */
-    size_t      name_len;
-    size_t      said_len; /* longer where the name says a size: AES_128 has the name AES */
+    size_t name_len;
+    size_t said_len; /* longer where the name says a size: AES_128 has the name AES */
 
-    bool             has_sizes;
+    bool has_sizes;
     struct size_span denied[SIZE_SPANS_MAX]; /* in order, apart from each other */
-    size_t           denied_count;
+    size_t denied_count;
 
-    bool    certificates_only; /* usage or jdkCA: a condition that is never met here */
-    bool    has_date;
+    bool certificates_only; /* usage or jdkCA: a condition that is never met here */
+    bool has_date;
     int64_t from_s; /* denied from this second on */
 };
 
 /*
- * Parses an item whose white space is single blanks already. A name is everything up to the first condition
- * (keySize, denyAfter, usage, jdkCA), as some curves have a blank in their names.
- * NULL on success, otherwise what would have been right; *item is then undefined. Any thread.
+ * Parses an item whose white space is single blanks already. A name is everything up to the first
+ * condition (keySize, denyAfter, usage, jdkCA), as some curves have a blank in their names. NULL on
+ * success, otherwise what would have been right; *item is then undefined. Any thread.
  */
 const char *item_parse(struct item *item, const char *text);
 
-/* NUMBER_NONE: does not look like a mechanism number. NUMBER_WRONG: does, but is none that we take. */
+/*
+ * NUMBER_NONE: does not look like a mechanism number. NUMBER_WRONG: does, but is none that we take.
+ */
 enum number_kind {
     NUMBER_NONE,
     NUMBER_RIGHT,
@@ -43,8 +45,9 @@ enum number_kind {
 };
 
 /*
- * Reads a mechanism number: 0x... , decimal, or CKM_VENDOR_DEFINED+number. Decimal only for vendor numbers and
- * numbers in mechanisms.def, so that a forgotten 0x does not make another mechanism of it. Any thread.
+ * Reads a mechanism number: 0x... , decimal, or CKM_VENDOR_DEFINED+number. Decimal only for vendor
+ * numbers and numbers in mechanisms.def, so that a forgotten 0x does not make another mechanism of
+ * it. Any thread.
  */
 enum number_kind item_number(const char *text, size_t len, uint64_t *number);
 

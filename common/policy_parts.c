@@ -1,23 +1,23 @@
-/* policy_parts.c - a name taken apart as Java does, and the known name that is nearest to a wrong one. */
+/* policy_parts.c - a name taken apart as Java does, and the one nearest to a wrong name. */
 #include "policy_names.h"
 
-#include <ctype.h>
 #include <string.h>
-#include <strings.h>
+
+#include "policy_fold.h"
 
 #define LONGEST_GUESS 64 /* nobody mistypes a longer name; keeps the search short */
 
 /* Whether text goes on with a word given in lower case. */
 static bool goes_on(const char *text, size_t len, const char *word, size_t word_len)
 {
-    return len >= word_len && strncasecmp(text, word, word_len) == 0;
+    return len >= word_len && fold_same(text, word, word_len);
 }
 
 /* The length of the separator that starts at text[at], or 0. */
 static size_t separator(const char *text, size_t len, size_t at)
 {
     const char *from = text + at;
-    size_t      left = len - at;
+    size_t left = len - at;
 
     switch (*from) {
     case '/': /* but SHA-512/256 is one name, and no SHA-512 */
@@ -30,7 +30,7 @@ static size_t separator(const char *text, size_t len, size_t at)
         return goes_on(from, left, "and", 3) ? 3 : 0;
     case 'i':
     case 'I':
-        if (at >= 4 && strncasecmp(from - 4, "padd", 4) == 0)
+        if (at >= 4 && fold_same(from - 4, "padd", 4))
             return 0;
         return goes_on(from, left, "in", 2) ? 2 : 0;
     default:
@@ -44,7 +44,7 @@ bool name_parts_next(struct name_parts *parts, const char **part, size_t *part_l
         size_t len = 0, skip = 0;
         while (len < parts->rest_len && (skip = separator(parts->rest, parts->rest_len, len)) == 0)
             len++;
-        *part     = parts->rest;
+        *part = parts->rest;
         *part_len = len;
         parts->rest += len + skip;
         parts->rest_len -= len + skip;
@@ -66,11 +66,11 @@ static unsigned distance(const char *left, size_t left_len, const char *right, s
         row[0]++;
         for (size_t r = 0; r < right_len; r++) {
             unsigned swap = diagonal;
-            if (tolower((unsigned char) left[l]) != tolower((unsigned char) right[r]))
+            if (fold_char(left[l]) != fold_char(right[r]))
                 swap++;
-            diagonal      = row[r + 1];
+            diagonal = row[r + 1];
             unsigned best = swap < row[r] + 1 ? swap : row[r] + 1;
-            row[r + 1]    = best < diagonal + 1 ? best : diagonal + 1;
+            row[r + 1] = best < diagonal + 1 ? best : diagonal + 1;
         }
     }
     return row[right_len];
@@ -79,7 +79,7 @@ static unsigned distance(const char *left, size_t left_len, const char *right, s
 const struct name *names_nearest(const struct names *names, const char *text, size_t len)
 {
     const struct name *nearest = NULL;
-    unsigned           least   = len < 4 ? 2 : 4; /* further off is no typing mistake */
+    unsigned least = len < 4 ? 2 : 4; /* further off is no typing mistake */
 
     if (len == 0 || len > LONGEST_GUESS)
         return NULL;
@@ -90,7 +90,7 @@ const struct name *names_nearest(const struct names *names, const char *text, si
         unsigned away = distance(text, len, name->text, name->len);
         if (away < least) {
             nearest = name;
-            least   = away;
+            least = away;
         }
     }
     return nearest;

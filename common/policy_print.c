@@ -18,7 +18,7 @@ static void put_text(FILE *out, const char *text)
 
 /* Names one after the other, broken into lines. */
 struct column {
-    FILE  *out;
+    FILE *out;
     size_t at;
     size_t count;
 };
@@ -43,17 +43,17 @@ static void put_name(struct column *column, const char *name, size_t len)
 static struct column begin(FILE *out, const char *title)
 {
     fprintf(out, INDENT "%s", title);
-    return (struct column){ out, strlen(INDENT) + strlen(title), 0 };
+    return (struct column){out, strlen(INDENT) + strlen(title), 0};
 }
 
 /* The rows of one kind that a name stands for; nothing if there are none. */
 static void put_rows(const struct policy *policy, const struct rule *rule, enum ref_kind kind,
                      const char *title, FILE *out)
 {
-    size_t            count;
-    const struct ref *ref    = names_refs(policy->names, rule->name, &count);
-    struct column     column = { 0 };
-    const char       *last   = "";
+    size_t count;
+    const struct ref *ref = names_refs(policy->names, rule->name, &count);
+    struct column column = {0};
+    const char *last = "";
 
     for (size_t i = 0; i < count; i++) {
         const char *name;
@@ -112,9 +112,9 @@ static void put_sizes(const struct policy *policy, const struct rule *rule, FILE
         return;
     }
 
-    size_t            count;
-    const struct ref *ref  = names_refs(policy->names, rule->name, &count);
-    bool              keys = false;
+    size_t count;
+    const struct ref *ref = names_refs(policy->names, rule->name, &count);
+    bool keys = false;
     for (size_t i = 0; i < count; i++)
         keys |= ref[i].kind == REF_KEY_TYPE;
     if (keys)
@@ -127,12 +127,12 @@ static void put_sizes(const struct policy *policy, const struct rule *rule, FILE
 static void put_rule(const struct policy *policy, const struct rule *rule, FILE *out)
 {
     static const char *const without[] = {
-        [EFFECT_WORD]         = "no effect: a word of TLS or certificates",
+        [EFFECT_WORD] = "no effect: a word of TLS or certificates",
         [EFFECT_CERTIFICATES] = "no effect: its condition is about certificates",
-        [EFFECT_LATER]        = "no effect yet: its date is to come",
-        [EFFECT_NO_SIZE]      = "no effect: no size meets its conditions",
-        [EFFECT_NOTHING]      = "no effect: no mechanism is this combination",
-        [EFFECT_UNKNOWN]      = "no effect: unknown name",
+        [EFFECT_LATER] = "no effect yet: its date is to come",
+        [EFFECT_NO_SIZE] = "no effect: no size meets its conditions",
+        [EFFECT_NOTHING] = "no effect: no mechanism is this combination",
+        [EFFECT_UNKNOWN] = "no effect: unknown name",
     };
 
     put_text(out, rule->shown.file);
@@ -173,9 +173,11 @@ int policy_print(const struct policy *policy, FILE *out)
                        (i == 0 || strcmp(curves[i].name, curves[i - 1].name) != 0);
     for (size_t i = 0; i < policy->rule_count; i++)
         size_rules += policy->rule[i].effect == EFFECT_SIZES;
-    fprintf(out, "policy: %s\nitems: %zu\ndenied mechanisms: %zu\ndenied curves: %zu\nkey-size rules: %zu\n",
-            policy->audit ? "audit" : "enforce", policy->rule_count, policy->denied_count, curve_count,
-            size_rules);
+    fprintf(
+        out,
+        "policy: %s\nitems: %zu\ndenied mechanisms: %zu\ndenied curves: %zu\nkey-size rules: %zu\n",
+        policy->audit ? "audit" : "enforce", policy->rule_count, policy->denied_count, curve_count,
+        size_rules);
     for (size_t i = 0; i < policy->rule_count; i++) {
         putc('\n', out);
         put_rule(policy, &policy->rule[i], out);

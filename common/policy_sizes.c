@@ -7,8 +7,8 @@
 
 /* A span of sizes and whom it is about, before they are put in order. */
 struct saying {
-    name_id          group; /* NO_NAME: a number */
-    uint64_t         number;
+    name_id group; /* NO_NAME: a number */
+    uint64_t number;
     struct rule_span span;
 };
 
@@ -40,10 +40,10 @@ static size_t collect(const struct policy *policy, struct saying *all)
 
     for (size_t i = 0; i < policy->said_count; i++) {
         const struct rule *rule = &policy->rule[policy->said[i].rule - 1];
-        all[count++]            = (struct saying){
-            .group  = rule->name == NO_NAME ? NO_NAME : policy->names->entry[rule->name].group,
+        all[count++] = (struct saying){
+            .group = rule->name == NO_NAME ? NO_NAME : policy->names->entry[rule->name].group,
             .number = rule->name == NO_NAME ? rule->number : 0,
-            .span   = policy->said[i],
+            .span = policy->said[i],
         };
     }
     qsort(all, count, sizeof *all, by_subject);
@@ -64,7 +64,7 @@ static void deny_curve(struct policy *policy, uint32_t row, const struct subject
 {
     for (uint32_t i = 0; i < subject->count; i++) {
         const struct rule_span *span = &policy->span[subject->first + i];
-        uint64_t                bits = curves[row].order_bits;
+        uint64_t bits = curves[row].order_bits;
         if (policy->curve[row] == NO_RULE && span->bits.from <= bits && bits <= span->bits.to)
             policy->curve[row] = span->rule;
     }
@@ -73,20 +73,20 @@ static void deny_curve(struct policy *policy, uint32_t row, const struct subject
 /* Says of a subject's key types, or else of its mechanisms, that it speaks of them. */
 static void point_at_subject(struct policy *policy, name_id group, uint64_t number)
 {
-    uint32_t          subject = (uint32_t) policy->subject_count - 1;
-    size_t            count   = 0;
-    const struct ref *ref     = group == NO_NAME ? NULL : names_refs(policy->names, group, &count);
-    bool              keys    = names_a_key_type(ref, count);
+    uint32_t subject = (uint32_t)policy->subject_count - 1;
+    size_t count = 0;
+    const struct ref *ref = group == NO_NAME ? NULL : names_refs(policy->names, group, &count);
+    bool keys = names_a_key_type(ref, count);
 
     if (group == NO_NAME)
-        policy->mechanism[policy->mechanism_count++] = (struct subject_of){ number, subject };
+        policy->mechanism[policy->mechanism_count++] = (struct subject_of){number, subject};
     for (size_t i = 0; i < count; i++) {
         if (ref[i].kind == REF_KEY_TYPE)
             policy->key_type[policy->key_type_count++] =
-                (struct subject_of){ key_types[ref[i].row].number, subject };
+                (struct subject_of){key_types[ref[i].row].number, subject};
         else if (ref[i].kind == REF_MECHANISM && !keys)
             policy->mechanism[policy->mechanism_count++] =
-                (struct subject_of){ mechanisms[ref[i].row].number, subject };
+                (struct subject_of){mechanisms[ref[i].row].number, subject};
         else if (ref[i].kind == REF_CURVE)
             deny_curve(policy, ref[i].row, &policy->subject[subject]);
     }
@@ -96,9 +96,9 @@ static void point_at_subject(struct policy *policy, name_id group, uint64_t numb
 static void add_subject(struct policy *policy, const struct saying *all, size_t from, size_t to)
 {
     struct subject *subject = &policy->subject[policy->subject_count++];
-    uint64_t        next    = 0; /* the first size that is not covered */
+    uint64_t next = 0; /* the first size that is not covered */
 
-    subject->first = (uint32_t) policy->span_count;
+    subject->first = (uint32_t)policy->span_count;
     for (size_t i = from; i < to; i++) {
         struct rule_span span = all[i].span;
         if (span.bits.from < next)
@@ -106,20 +106,20 @@ static void add_subject(struct policy *policy, const struct saying *all, size_t 
         if (span.bits.from > span.bits.to)
             continue;
         policy->span[policy->span_count++] = span;
-        next                               = span.bits.to + 1;
+        next = span.bits.to + 1;
     }
-    subject->count = (uint32_t) policy->span_count - subject->first;
+    subject->count = (uint32_t)policy->span_count - subject->first;
     point_at_subject(policy, all[from].group, all[from].number);
 }
 
 int policy_build_sizes(struct policy *policy)
 {
-    size_t         room = policy->said_count + 1;
-    struct saying *all  = calloc(room, sizeof *all);
+    size_t room = policy->said_count + 1;
+    struct saying *all = calloc(room, sizeof *all);
 
-    policy->span      = calloc(room, sizeof *policy->span);
-    policy->subject   = calloc(room, sizeof *policy->subject);
-    policy->key_type  = calloc(policy->names->ref_count, sizeof *policy->key_type);
+    policy->span = calloc(room, sizeof *policy->span);
+    policy->subject = calloc(room, sizeof *policy->subject);
+    policy->key_type = calloc(policy->names->ref_count, sizeof *policy->key_type);
     policy->mechanism = calloc(policy->names->ref_count + room, sizeof *policy->mechanism);
     if (!all || !policy->span || !policy->subject || !policy->key_type || !policy->mechanism) {
         free(all);
@@ -127,8 +127,8 @@ int policy_build_sizes(struct policy *policy)
     }
     size_t count = collect(policy, all);
     for (size_t from = 0, to; from < count; from = to) {
-        for (to = from + 1; to < count && all[to].group == all[from].group &&
-                            all[to].number == all[from].number;
+        for (to = from + 1;
+             to < count && all[to].group == all[from].group && all[to].number == all[from].number;
              to++)
             continue;
         add_subject(policy, all, from, to);
@@ -163,7 +163,7 @@ static const struct subject_of *subjects_of(const struct subject_of *all, size_t
 static const struct rule_span *span_at(const struct policy *policy, uint32_t subject, uint64_t bits)
 {
     const struct rule_span *span = policy->span + policy->subject[subject].first;
-    size_t                  from = 0, to = policy->subject[subject].count;
+    size_t from = 0, to = policy->subject[subject].count;
 
     if (bits == 0)
         return to > 0 ? span : NULL; /* as the JDK: no key of no size where sizes matter */
@@ -174,13 +174,15 @@ static const struct rule_span *span_at(const struct policy *policy, uint32_t sub
         else
             to = middle;
     }
-    return from < policy->subject[subject].count && span[from].bits.from <= bits ? &span[from] : NULL;
+    return from < policy->subject[subject].count && span[from].bits.from <= bits ? &span[from]
+                                                                                 : NULL;
 }
 
-static const struct rule_span *denying_span(const struct policy *policy, const struct subject_of *all,
-                                            size_t all_count, uint64_t number, uint64_t bits)
+static const struct rule_span *denying_span(const struct policy *policy,
+                                            const struct subject_of *all, size_t all_count,
+                                            uint64_t number, uint64_t bits)
 {
-    size_t                   left;
+    size_t left;
     const struct subject_of *of = subjects_of(all, all_count, number, &left);
 
     for (; left > 0; left--, of++) {
@@ -205,8 +207,8 @@ bool policy_has_key_rules(const struct policy *policy)
     return policy && policy->has_key_rules;
 }
 
-const struct policy_rule *policy_key(const struct policy *policy, uint64_t mechanism, uint64_t key_type,
-                                     uint64_t bits)
+const struct policy_rule *policy_key(const struct policy *policy, uint64_t mechanism,
+                                     uint64_t key_type, uint64_t bits)
 {
     if (!policy || policy->span_count == 0)
         return NULL;
@@ -224,9 +226,9 @@ const struct policy_rule *policy_key(const struct policy *policy, uint64_t mecha
 static bool share_a_name(const struct names *names, const char *list, const struct key_type *type)
 {
     while (*list) {
-        size_t            len = strcspn(list, "|"), count = 0;
-        name_id           name = names_find(names, list, len);
-        const struct ref *ref  = names_refs(names, name, &count);
+        size_t len = strcspn(list, "|"), count = 0;
+        name_id name = names_find(names, list, len);
+        const struct ref *ref = names_refs(names, name, &count);
         for (size_t i = 0; i < count; i++) {
             if (ref[i].kind == REF_KEY_TYPE && &key_types[ref[i].row] == type)
                 return true;
@@ -237,10 +239,11 @@ static bool share_a_name(const struct names *names, const char *list, const stru
 }
 
 /* The smallest size that is left to the mechanism with keys of one type, or with any (NULL). */
-static uint64_t smallest(const struct policy *policy, uint64_t mechanism, const struct key_type *type)
+static uint64_t smallest(const struct policy *policy, uint64_t mechanism,
+                         const struct key_type *type)
 {
-    uint64_t                key_type = type ? type->number : UINT64_MAX;
-    uint64_t                bits     = 1;
+    uint64_t key_type = type ? type->number : UINT64_MAX;
+    uint64_t bits = 1;
     const struct rule_span *span;
 
     if (type && type->bits) /* there is no smaller and no larger key to keep away */
@@ -253,17 +256,18 @@ static uint64_t smallest(const struct policy *policy, uint64_t mechanism, const 
 uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
 {
     const struct mechanism *row = mechanism_find(mechanism);
-    uint64_t                min = POLICY_BITS_UNKNOWN;
-    bool                    any = false;
+    uint64_t min = POLICY_BITS_UNKNOWN;
+    bool any = false;
 
     if (!policy || policy->span_count == 0)
         return 0;
     for (size_t i = 0; row && i < key_types_count; i++) {
-        if (key_types[i].size_from != row->size_from || !share_a_name(policy->names, row->atoms, &key_types[i]))
+        if (key_types[i].size_from != row->size_from ||
+            !share_a_name(policy->names, row->atoms, &key_types[i]))
             continue;
         uint64_t bits = smallest(policy, mechanism, &key_types[i]);
-        min           = bits < min ? bits : min;
-        any           = true;
+        min = bits < min ? bits : min;
+        any = true;
     }
     if (!any)
         min = smallest(policy, mechanism, NULL);

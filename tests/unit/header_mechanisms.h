@@ -1,6 +1,6 @@
 /* header_mechanisms.h - tables made of foreign headers, which cannot be included together. */
 struct header_mechanism {
-    const char        *name; /* NULL: the end */
+    const char *name; /* NULL: the end */
     unsigned long long number;
 };
 

@@ -12,25 +12,30 @@
 
 #define NOW_S 1800000000 /* 2027-01-15 */
 
-static char   policy_error[512];
-static char   policy_warnings[8192];
+static char policy_error[512];
+static char policy_warnings[8192];
 static size_t policy_warnings_count;
 
 static inline void keep_warning(void *context, const char *message)
 {
-    (void) context;
+    (void)context;
     policy_warnings_count++;
     strncat(policy_warnings, message, sizeof policy_warnings - strlen(policy_warnings) - 2);
     strcat(policy_warnings, "\n");
 }
 
 /* 0 and *policy, or the error code and policy_error. */
-static inline int policy_try(struct policy **policy, const char *list, const char *file, int64_t now_s)
+static inline int policy_try(struct policy **policy, const char *list, const char *file,
+                             int64_t now_s)
 {
-    struct policy_file    from    = { file, "proxy.module", 8 };
-    struct policy_sources sources = { .list = list, .list_file = "proxy.module", .list_line = 7,
-                                      .files = &from, .files_count = file ? 1 : 0, .now_s = now_s,
-                                      .warn = keep_warning };
+    struct policy_file from = {file, "proxy.module", 8};
+    struct policy_sources sources = {.list = list,
+                                     .list_file = "proxy.module",
+                                     .list_line = 7,
+                                     .files = &from,
+                                     .files_count = file ? 1 : 0,
+                                     .now_s = now_s,
+                                     .warn = keep_warning};
 
     policy_warnings_count = 0;
     policy_warnings[0] = policy_error[0] = '\0';
@@ -40,7 +45,7 @@ static inline int policy_try(struct policy **policy, const char *list, const cha
 static inline struct policy *policy_of(const char *list)
 {
     struct policy *policy = NULL;
-    int            rc     = policy_try(&policy, list, NULL, NOW_S);
+    int rc = policy_try(&policy, list, NULL, NOW_S);
     ck_assert_msg(rc == 0, "'%s': %s", list, policy_error);
     return policy;
 }
@@ -49,7 +54,7 @@ static inline struct policy *policy_of(const char *list)
 static inline const char *refusal_of(const char *list)
 {
     struct policy *policy = NULL;
-    int            rc     = policy_try(&policy, list, NULL, NOW_S);
+    int rc = policy_try(&policy, list, NULL, NOW_S);
     ck_assert_msg(rc < 0, "'%s' was taken", list);
     ck_assert_ptr_null(policy);
     return policy_error;
@@ -62,7 +67,7 @@ static inline const char *file_with(const char *text)
     strcpy(path, "/tmp/p11-proxy-policy-XXXXXX");
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t) strlen(text));
+    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     close(fd);
     return path;
 }
@@ -70,7 +75,7 @@ static inline const char *file_with(const char *text)
 static inline int policy_try_file_text(struct policy **policy, const char *list, const char *text)
 {
     const char *path = file_with(text);
-    int         rc   = policy_try(policy, list, path, NOW_S);
+    int rc = policy_try(policy, list, path, NOW_S);
     unlink(path);
     return rc;
 }
@@ -78,7 +83,7 @@ static inline int policy_try_file_text(struct policy **policy, const char *list,
 static inline struct policy *policy_of_file_text(const char *text)
 {
     struct policy *policy = NULL;
-    int            rc     = policy_try_file_text(&policy, NULL, text);
+    int rc = policy_try_file_text(&policy, NULL, text);
     ck_assert_msg(rc == 0, "'%s': %s", text, policy_error);
     return policy;
 }
@@ -86,7 +91,7 @@ static inline struct policy *policy_of_file_text(const char *text)
 static inline bool denies(const char *list, uint64_t number)
 {
     struct policy *policy = policy_of(list);
-    bool           denied = policy_mechanism(policy, number) != NULL;
+    bool denied = policy_mechanism(policy, number) != NULL;
     policy_free(policy);
     return denied;
 }
@@ -108,9 +113,9 @@ static inline uint64_t ckm(const char *name)
 /* The policy as text; the caller frees it. */
 static inline char *text_of(const struct policy *policy)
 {
-    char  *text = NULL;
-    size_t len  = 0;
-    FILE  *out  = open_memstream(&text, &len);
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
     ck_assert_int_eq(policy_print(policy, out), 0);
     fclose(out);
     return text;

@@ -6,8 +6,9 @@
 
 START_TEST(separators_are_harmless)
 {
-    static const char *const lists[] = { "MD5, SHA1", "MD5,SHA1", "MD5 ,  SHA1", "MD5,\tSHA1", ",MD5,,SHA1,",
-                                         " MD5 , SHA1 ,", "\"MD5, SHA1\"", "  \" MD5,SHA1 \" ", "MD5,\n\tSHA1\n" };
+    static const char *const lists[] = {"MD5, SHA1",     "MD5,SHA1",          "MD5 ,  SHA1",
+                                        "MD5,\tSHA1",    ",MD5,,SHA1,",       " MD5 , SHA1 ,",
+                                        "\"MD5, SHA1\"", "  \" MD5,SHA1 \" ", "MD5,\n\tSHA1\n"};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         struct policy *policy = policy_of(lists[i]);
@@ -58,8 +59,8 @@ END_TEST
 
 START_TEST(a_mechanism_may_be_named_by_number)
 {
-    static const char *const forms[] = { "0x80000142", "0X80000142", "2147483970", "CKM_VENDOR_DEFINED+0x142",
-                                         "ckm_vendor_defined+322" };
+    static const char *const forms[] = {"0x80000142", "0X80000142", "2147483970",
+                                        "CKM_VENDOR_DEFINED+0x142", "ckm_vendor_defined+322"};
 
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct policy *policy = policy_of(forms[i]);
@@ -80,10 +81,20 @@ END_TEST
 
 START_TEST(what_is_no_number_of_a_mechanism_is_refused)
 {
-    static const char *const forms[] = { "0x1FFFFFFFFFFFFFFFF", "-1", "+1", "80000142", "0x", "0xxyz", "0x80000142h",
-                                         "18446744073709551616", "18446744073709551615", "0210", "0528",
-                                         "CKM_VENDOR_DEFINED+", "CKM_VENDOR_DEFINED+-1",
-                                         "CKM_VENDOR_DEFINED+0x80000142" };
+    static const char *const forms[] = {"0x1FFFFFFFFFFFFFFFF",
+                                        "-1",
+                                        "+1",
+                                        "80000142",
+                                        "0x",
+                                        "0xxyz",
+                                        "0x80000142h",
+                                        "18446744073709551616",
+                                        "18446744073709551615",
+                                        "0210",
+                                        "0528",
+                                        "CKM_VENDOR_DEFINED+",
+                                        "CKM_VENDOR_DEFINED+-1",
+                                        "CKM_VENDOR_DEFINED+0x80000142"};
 
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char should[64];
@@ -97,9 +108,9 @@ END_TEST
 
 START_TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
 {
-    ck_assert_str_eq(refusal_of("MD5, SHA257"),
-                     "proxy.module:7: x-disabled-algorithms has an item that is no known algorithm, mechanism or "
-                     "curve (nearest: SHA256): 'SHA257'");
+    ck_assert_str_eq(refusal_of("MD5, SHA257"), "proxy.module:7: x-disabled-algorithms has an item "
+                                                "that is no known algorithm, mechanism or "
+                                                "curve (nearest: SHA256): 'SHA257'");
     ck_assert_ptr_nonnull(strstr(refusal_of("CKM_SHA1"), "(nearest: CKM_SHA_1): 'CKM_SHA1'"));
     ck_assert_ptr_nonnull(strstr(refusal_of("secp192k2"), "(nearest: secp192k1)"));
     ck_assert_ptr_nonnull(strstr(refusal_of("something else"), "or curve: 'something else'"));
@@ -113,8 +124,8 @@ START_TEST(what_came_is_quoted_short_and_without_control_characters)
 {
     char item[5000];
     memset(item, 'x', sizeof item);
-    item[0]               = '\x1b';
-    item[1]               = '\xff';
+    item[0] = '\x1b';
+    item[1] = '\xff';
     item[sizeof item - 1] = '\0';
     refusal_of(item);
     ck_assert_uint_lt(strlen(policy_error), 300);
@@ -128,25 +139,25 @@ START_TEST(malformed_conditions_are_refused)
     static const struct {
         const char *list, *should;
     } bad[] = {
-        { "RSA keySize", "no <=, <, ==" },
-        { "RSA keySize 2048", "no <=, <, ==" },
-        { "RSA keySize = 2048", "no <=, <, ==" },
-        { "RSA keySize ~ 2048", "no <=, <, ==" },
-        { "RSA keySize <", "no number of bits" },
-        { "RSA keySize < -1", "no number of bits" },
-        { "RSA keySize < 99999999999", "no number of bits" },
-        { "RSA keySize < 2048 &", "where a condition begins" },
-        { "RSA keySize < 2048 keySize > 3", "no & between" },
-        { "RSA keySize < 2048x", "no & between" },
-        { "RSA keySize < 2048 & foo", "where a condition begins" },
-        { "SHA1 usage", "no usage behind" },
-        { "SHA1 usage & jdkCA", "no usage behind" },
-        { "SHA1 denyAfter", "no date" },
-        { "SHA1 denyAfter 2019-02-29", "no date" },
-        { "SHA1 denyAfter 2019-13-01", "no date" },
-        { "SHA1 denyAfter 2019-1-1", "no date" },
-        { "SHA1 denyAfter 2019", "no date" },
-        { "SHA1 denyAfter 0000-01-01", "no date" },
+        {"RSA keySize", "no <=, <, =="},
+        {"RSA keySize 2048", "no <=, <, =="},
+        {"RSA keySize = 2048", "no <=, <, =="},
+        {"RSA keySize ~ 2048", "no <=, <, =="},
+        {"RSA keySize <", "no number of bits"},
+        {"RSA keySize < -1", "no number of bits"},
+        {"RSA keySize < 99999999999", "no number of bits"},
+        {"RSA keySize < 2048 &", "where a condition begins"},
+        {"RSA keySize < 2048 keySize > 3", "no & between"},
+        {"RSA keySize < 2048x", "no & between"},
+        {"RSA keySize < 2048 & foo", "where a condition begins"},
+        {"SHA1 usage", "no usage behind"},
+        {"SHA1 usage & jdkCA", "no usage behind"},
+        {"SHA1 denyAfter", "no date"},
+        {"SHA1 denyAfter 2019-02-29", "no date"},
+        {"SHA1 denyAfter 2019-13-01", "no date"},
+        {"SHA1 denyAfter 2019-1-1", "no date"},
+        {"SHA1 denyAfter 2019", "no date"},
+        {"SHA1 denyAfter 0000-01-01", "no date"},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -163,14 +174,14 @@ START_TEST(a_date_denies_from_the_day_after)
 {
     static const struct {
         const char *list;
-        int64_t     last_s; /* the last second in which it is permitted */
+        int64_t last_s; /* the last second in which it is permitted */
     } dated[] = {
-        { "MD5 denyAfter 2019-01-01", 1546387199 },
-        { "MD5 denyAfter 2024-02-29", 1709251199 },
-        { "MD5 denyAfter 1970-01-01", 86399 },
-        { "MD5 denyAfter 1969-12-31", -1 },
-        { "MD5 denyAfter 2000-12-31", 978307199 },
-        { "MD5 denyafter 2000-12-31 & denyAfter 1999-01-01", 978307199 },
+        {"MD5 denyAfter 2019-01-01", 1546387199},
+        {"MD5 denyAfter 2024-02-29", 1709251199},
+        {"MD5 denyAfter 1970-01-01", 86399},
+        {"MD5 denyAfter 1969-12-31", -1},
+        {"MD5 denyAfter 2000-12-31", 978307199},
+        {"MD5 denyafter 2000-12-31 & denyAfter 1999-01-01", 978307199},
     };
 
     for (size_t i = 0; i < sizeof dated / sizeof *dated; i++) {
@@ -189,10 +200,12 @@ END_TEST
 
 START_TEST(words_of_tls_and_certificates_are_taken_without_effect)
 {
-    struct policy *policy = policy_of(
-        "anon, NULL, TLS_RSA_*, TLS_RSA_WITH_AES_128_CBC_SHA, DTLSv1.0, TLSv1.2, SSLv2Hello, DH_anon, DHE_DSS, "
-        "rsa_pkcs1_sha1 usage HandshakeSignature, ecdsa_sha1 usage HandshakeSignature, "
-        "SHA1 jdkCA & usage TLSServer, SHA1 usage SignedJAR & denyAfter 2019-01-01, RSA keySize < 9999 & jdkCA");
+    struct policy *policy =
+        policy_of("anon, NULL, TLS_RSA_*, TLS_RSA_WITH_AES_128_CBC_SHA, DTLSv1.0, TLSv1.2, "
+                  "SSLv2Hello, DH_anon, DHE_DSS, "
+                  "rsa_pkcs1_sha1 usage HandshakeSignature, ecdsa_sha1 usage HandshakeSignature, "
+                  "SHA1 jdkCA & usage TLSServer, SHA1 usage SignedJAR & denyAfter 2019-01-01, RSA "
+                  "keySize < 9999 & jdkCA");
     for (uint64_t number = 0; number < 0x10000; number++)
         ck_assert_ptr_null(policy_mechanism(policy, number));
     ck_assert(!policy_has_key_rules(policy));
@@ -216,7 +229,8 @@ START_TEST(ecdh_means_cipher_suites_in_a_tls_key_and_mechanisms_elsewhere)
     ck_assert_ptr_nonnull(policy_mechanism(policy, 0x1050));
     policy_free(policy);
 
-    policy = policy_of_file_text("jdk.tls.disabledAlgorithms=ECDH\njdk.jar.disabledAlgorithms=ecdh\n");
+    policy =
+        policy_of_file_text("jdk.tls.disabledAlgorithms=ECDH\njdk.jar.disabledAlgorithms=ecdh\n");
     ck_assert_ptr_nonnull(policy_mechanism(policy, 0x1050));
     policy_free(policy);
 }
@@ -224,9 +238,10 @@ END_TEST
 
 START_TEST(audit_is_handed_back)
 {
-    struct policy_sources sources = { .list = "MD5", .list_file = "f", .list_line = 1, .audit = true };
-    struct policy        *policy  = NULL;
-    char                  error[1];
+    struct policy_sources sources = {
+        .list = "MD5", .list_file = "f", .list_line = 1, .audit = true};
+    struct policy *policy = NULL;
+    char error[1];
     ck_assert_int_eq(policy_compile(&policy, &sources, error, sizeof error), 0);
     ck_assert(policy_is_audit(policy));
     ck_assert_ptr_nonnull(policy_mechanism(policy, MD5));

@@ -1,13 +1,26 @@
 /* test_policy_keys.c - key sizes, curves, parameter sets, and digests inside of signatures. */
 #include "policy_helper.h"
 
-enum { CKK_RSA = 0, CKK_DSA = 1, CKK_DH = 2, CKK_EC = 3, CKK_X9_42_DH = 4, CKK_GENERIC = 0x10, CKK_DES = 0x13,
-       CKK_DES2 = 0x14, CKK_DES3 = 0x15, CKK_AES = 0x1f, CKK_EDWARDS = 0x40, CKK_ML_KEM = 0x49, CKK_ML_DSA = 0x4a };
+enum {
+    CKK_RSA = 0,
+    CKK_DSA = 1,
+    CKK_DH = 2,
+    CKK_EC = 3,
+    CKK_X9_42_DH = 4,
+    CKK_GENERIC = 0x10,
+    CKK_DES = 0x13,
+    CKK_DES2 = 0x14,
+    CKK_DES3 = 0x15,
+    CKK_AES = 0x1f,
+    CKK_EDWARDS = 0x40,
+    CKK_ML_KEM = 0x49,
+    CKK_ML_DSA = 0x4a
+};
 
 static bool key_denied(const char *list, const char *mechanism, uint64_t key_type, uint64_t bits)
 {
     struct policy *policy = policy_of(list);
-    uint64_t       number = mechanism ? ckm(mechanism) : NO_MECHANISM;
+    uint64_t number = mechanism ? ckm(mechanism) : NO_MECHANISM;
     ck_assert(policy_has_key_rules(policy));
     bool denied = policy_key(policy, number, key_type, bits) != NULL;
     policy_free(policy);
@@ -18,14 +31,15 @@ START_TEST(each_operator_denies_its_sizes)
 {
     static const struct {
         const char *condition;
-        bool        below, equal, above;
-    } operators[] = { { "<", 1, 0, 0 },  { "<=", 1, 1, 0 }, { "==", 0, 1, 0 },
-                      { "!=", 1, 0, 1 }, { ">", 0, 0, 1 },  { ">=", 0, 1, 1 } };
+        bool below, equal, above;
+    } operators[] = {{"<", 1, 0, 0},  {"<=", 1, 1, 0}, {"==", 0, 1, 0},
+                     {"!=", 1, 0, 1}, {">", 0, 0, 1},  {">=", 0, 1, 1}};
 
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
         char list[64];
         for (int blanks = 0; blanks < 2; blanks++) {
-            snprintf(list, sizeof list, blanks ? "rsa  KEYSIZE %s 2048 " : "RSA keySize%s2048", operators[i].condition);
+            snprintf(list, sizeof list, blanks ? "rsa  KEYSIZE %s 2048 " : "RSA keySize%s2048",
+                     operators[i].condition);
             ck_assert_int_eq(key_denied(list, NULL, CKK_RSA, 2047), operators[i].below);
             ck_assert_int_eq(key_denied(list, NULL, CKK_RSA, 2048), operators[i].equal);
             ck_assert_int_eq(key_denied(list, NULL, CKK_RSA, 2049), operators[i].above);
@@ -70,7 +84,8 @@ START_TEST(all_conditions_of_an_item_must_be_met)
     ck_assert(!key_denied(list, NULL, CKK_RSA, 2048));
     ck_assert(key_denied("RSA keySize < 2048 & denyAfter 2020-01-01", NULL, CKK_RSA, 1024));
 
-    struct policy *policy = policy_of("RSA keySize < 2048 & denyAfter 2099-01-01, DSA keySize < 9 & keySize > 9");
+    struct policy *policy =
+        policy_of("RSA keySize < 2048 & denyAfter 2099-01-01, DSA keySize < 9 & keySize > 9");
     ck_assert(!policy_has_key_rules(policy));
     ck_assert_ptr_null(policy_key(policy, 1, CKK_RSA, 1024));
     policy_free(policy);
@@ -79,14 +94,15 @@ END_TEST
 
 START_TEST(items_of_one_name_add_up)
 {
-    static const char list[] = "RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192, RSA keySize < 512, "
-                               "RSA keySize >= 2000 & keySize <= 2010, RSA keySize >= 2005 & keySize <= 2047";
+    static const char list[] =
+        "RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192, RSA keySize < 512, "
+        "RSA keySize >= 2000 & keySize <= 2010, RSA keySize >= 2005 & keySize <= 2047";
     static const struct {
         uint64_t bits;
-        bool     denied;
-    } sizes[] = { { 1, 1 },    { 512, 1 },  { 1023, 1 }, { 1024, 0 }, { 1999, 0 }, { 2000, 1 }, { 2007, 1 },
-                  { 2030, 1 }, { 2047, 1 }, { 2048, 0 }, { 3071, 0 }, { 3072, 1 }, { 3073, 0 }, { 8192, 0 },
-                  { 8193, 1 } };
+        bool denied;
+    } sizes[] = {{1, 1},    {512, 1},  {1023, 1}, {1024, 0}, {1999, 0},
+                 {2000, 1}, {2007, 1}, {2030, 1}, {2047, 1}, {2048, 0},
+                 {3071, 0}, {3072, 1}, {3073, 0}, {8192, 0}, {8193, 1}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         ck_assert_int_eq(key_denied(list, NULL, CKK_RSA, sizes[i].bits), sizes[i].denied);
 }
@@ -145,9 +161,10 @@ END_TEST
 
 START_TEST(the_smallest_key_is_raised_as_the_rules_demand)
 {
-    struct policy *policy = policy_of("RSA keySize < 2048, DH keySize < 1024, EC keySize < 224, ECDSA keySize <= 255, "
-                                      "AES keySize == 128, MD5withRSA keySize < 4096, DSA keySize > 0, "
-                                      "DES keySize < 64, CKM_SHA256 keySize < 7, Blowfish keySize > 400");
+    struct policy *policy =
+        policy_of("RSA keySize < 2048, DH keySize < 1024, EC keySize < 224, ECDSA keySize <= 255, "
+                  "AES keySize == 128, MD5withRSA keySize < 4096, DSA keySize > 0, "
+                  "DES keySize < 64, CKM_SHA256 keySize < 7, Blowfish keySize > 400");
     ck_assert_uint_eq(policy_min_key_bits(policy, ckm("CKM_RSA_PKCS")), 2048);
     ck_assert_uint_eq(policy_min_key_bits(policy, ckm("CKM_RSA_AES_KEY_WRAP")), 2048);
     ck_assert_uint_eq(policy_min_key_bits(policy, ckm("CKM_MD5_RSA_PKCS")), 4096);
@@ -169,7 +186,7 @@ END_TEST
 static bool curve_denied(const char *list, const char *params, size_t bytes)
 {
     struct policy *policy = policy_of(list);
-    bool           denied = policy_curve(policy, (const uint8_t *) params, bytes) != NULL;
+    bool denied = policy_curve(policy, (const uint8_t *)params, bytes) != NULL;
     policy_free(policy);
     return denied;
 }
@@ -199,27 +216,32 @@ START_TEST(a_curve_is_recognised_in_every_form)
     ck_assert(CURVE_DENIED("secp192r1", "\x0c\x09secp192r1"));
     ck_assert(CURVE_DENIED("secp192r1", "\x13\x0aprime192v1"));
     ck_assert(!CURVE_DENIED("secp192r1", "\x13\x09secp192r2"));
-    ck_assert(CURVE_DENIED("Ed25519", "\x13\x0c" "edwards25519"));
+    ck_assert(CURVE_DENIED("Ed25519", "\x13\x0c"
+                                      "edwards25519"));
     ck_assert(CURVE_DENIED("Ed25519", "\x06\x03\x2b\x65\x70"));
     ck_assert(CURVE_DENIED("Ed25519", "\x06\x09\x2b\x06\x01\x04\x01\xda\x47\x0f\x01"));
     ck_assert(!CURVE_DENIED("Ed25519", "\x06\x03\x2b\x65\x71"));
-    ck_assert(CURVE_DENIED("X25519", "\x13\x0a" "curve25519"));
+    ck_assert(CURVE_DENIED("X25519", "\x13\x0a"
+                                     "curve25519"));
     /* The length written in two bytes: no DER, but a token may take it. */
     ck_assert(CURVE_DENIED("secp192r1", "\x06\x81\x08\x2a\x86\x48\xce\x3d\x03\x01\x01"));
 }
 END_TEST
 
 /* secp192r1 as explicit parameters, with only what is looked at. */
-#define EXPLICIT(order) "\x30\x2c\x02\x01\x01\x30\x02\x05\x00\x30\x02\x05\x00\x04\x01\x04" order "\x02\x01\x01"
+#define EXPLICIT(order)                                                                            \
+    "\x30\x2c\x02\x01\x01\x30\x02\x05\x00\x30\x02\x05\x00\x04\x01\x04" order "\x02\x01\x01"
 #define ORDER_P192                                                                                 \
-    "\x02\x19\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x99\xde\xf8\x36\x14\x6b\xc9\xb1\xb4\xd2\x28\x31"
+    "\x02\x19\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x99\xde\xf8\x36\x14\x6b\xc9\xb1" \
+    "\xb4\xd2\x28\x31"
 #define ORDER_OTHER                                                                                \
-    "\x02\x19\x00\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x99\xde\xf8\x36\x14\x6b\xc9\xb1\xb4\xd2\x28\x31"
+    "\x02\x19\x00\x7f\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x99\xde\xf8\x36\x14\x6b\xc9\xb1" \
+    "\xb4\xd2\x28\x31"
 
 START_TEST(explicit_parameters_are_recognised_by_their_order)
 {
     static const uint8_t known[] = EXPLICIT(ORDER_P192), other[] = EXPLICIT(ORDER_OTHER);
-    struct curve_params  params = curve_params_read(known, sizeof known - 1);
+    struct curve_params params = curve_params_read(known, sizeof known - 1);
 
     ck_assert_str_eq(params.curve->name, "secp192r1");
     ck_assert_uint_eq(params.order_bits, 192);
@@ -233,7 +255,8 @@ END_TEST
 
 START_TEST(the_bits_of_a_curve_are_those_of_its_order)
 {
-    static const uint8_t k1[] = "\x06\x05\x2b\x81\x04\x00\x20", r1[] = "\x06\x05\x2b\x81\x04\x00\x22";
+    static const uint8_t k1[] = "\x06\x05\x2b\x81\x04\x00\x20",
+                         r1[] = "\x06\x05\x2b\x81\x04\x00\x22";
     ck_assert_uint_eq(curve_params_read(k1, sizeof k1 - 1).order_bits, 225);
     ck_assert_uint_eq(curve_params_read(r1, sizeof r1 - 1).order_bits, 384);
 }
@@ -244,12 +267,22 @@ START_TEST(params_that_are_not_understood_are_unknown)
     static const uint8_t whole[] = EXPLICIT(ORDER_P192);
     static const struct {
         const char *der;
-        size_t      bytes;
-    } bad[] = { { "", 0 }, { "\x06", 1 }, { P192, 9 }, { P192 "\x00", 11 }, { "\x05\x00", 2 }, { "\x13\x80" "a", 3 },
-                { "\x06\x84\xff\xff\xff\xff", 6 }, { "\x06\x00", 2 }, { "\x13\x00", 2 }, { "\x30\x00", 2 } };
+        size_t bytes;
+    } bad[] = {{"", 0},
+               {"\x06", 1},
+               {P192, 9},
+               {P192 "\x00", 11},
+               {"\x05\x00", 2},
+               {"\x13\x80"
+                "a",
+                3},
+               {"\x06\x84\xff\xff\xff\xff", 6},
+               {"\x06\x00", 2},
+               {"\x13\x00", 2},
+               {"\x30\x00", 2}};
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct curve_params params = curve_params_read((const uint8_t *) bad[i].der, bad[i].bytes);
+        struct curve_params params = curve_params_read((const uint8_t *)bad[i].der, bad[i].bytes);
         ck_assert_ptr_null(params.curve);
         ck_assert_uint_eq(params.order_bits, POLICY_BITS_UNKNOWN);
     }
@@ -291,17 +324,19 @@ START_TEST(a_parameter_set_is_denied_by_name)
 END_TEST
 
 #define MD5_INFO                                                                                   \
-    "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10" "0123456789abcdef"
+    "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10"                     \
+    "0123456789abcdef"
 #define MD5_INFO_BARE                                                                              \
-    "\x30\x1e\x30\x0a\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x04\x10" "0123456789abcdef"
+    "\x30\x1e\x30\x0a\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x04\x10"                             \
+    "0123456789abcdef"
 #define SHA256_INFO                                                                                \
-    "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"                  \
+    "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"                 \
     "0123456789abcdef0123456789abcdef"
 
 static bool digest_denied(const char *list, const char *data, size_t bytes)
 {
     struct policy *policy = policy_of(list);
-    uint8_t       *copy   = malloc(bytes + 1); /* so that a reader who goes too far is seen */
+    uint8_t *copy = malloc(bytes + 1); /* so that a reader who goes too far is seen */
     memcpy(copy, data, bytes);
     bool denied = policy_digest_info(policy, copy, bytes) != NULL;
     free(copy);
@@ -312,7 +347,7 @@ static bool digest_denied(const char *list, const char *data, size_t bytes)
 
 START_TEST(a_denied_digest_is_found_in_a_digest_info)
 {
-    static const char *const lists[] = { "MD5", "MD5withRSA", "CKM_MD5", "CKM_MD5_RSA_PKCS", "RSA" };
+    static const char *const lists[] = {"MD5", "MD5withRSA", "CKM_MD5", "CKM_MD5_RSA_PKCS", "RSA"};
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         ck_assert(DIGEST_DENIED(lists[i], MD5_INFO));

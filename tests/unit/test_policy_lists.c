@@ -1,4 +1,4 @@
-/* test_policy_lists.c - lists in files: which keys count, how they are read, and what is refused. */
+/* test_policy_lists.c - lists in files: which keys count, and what is refused. */
 #include "policy_helper.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 static bool file_denies(const char *text, uint64_t number)
 {
     struct policy *policy = policy_of_file_text(text);
-    bool           denied = policy_mechanism(policy, number) != NULL;
+    bool denied = policy_mechanism(policy, number) != NULL;
     policy_free(policy);
     return denied;
 }
@@ -62,7 +62,8 @@ START_TEST(separators_comments_and_escapes_are_those_of_java)
     /* An even number of backslashes does not go on, and a comment never does. */
     ck_assert(file_denies("x=\\\\\njdk.tls.disabledAlgorithms=MD5\n", MD5));
     ck_assert(file_denies("# comment \\\njdk.tls.disabledAlgorithms=MD5\n", MD5));
-    ck_assert(!file_denies("#jdk.tls.disabledAlgorithms=MD5\n!x\njdk.jar.disabledAlgorithms=RC4\n", MD5));
+    ck_assert(
+        !file_denies("#jdk.tls.disabledAlgorithms=MD5\n!x\njdk.jar.disabledAlgorithms=RC4\n", MD5));
     /* A comment sign within a line that goes on is part of it. */
     ck_assert(!file_denies("jdk.tls.disabledAlgorithms=RC4, \\\n# MD5\n", MD5));
     ck_assert(!file_denies("jdk.tls.disabledAlgorithms=RC4\n\nMD5\n", MD5));
@@ -71,8 +72,8 @@ END_TEST
 
 START_TEST(an_item_is_found_in_its_own_line)
 {
-    struct policy *policy =
-        policy_of_file_text("# 1\n\njdk.tls.disabledAlgorithms = \\\n  RC4, \\\n  MD5, SHA1, \\\n\n");
+    struct policy *policy = policy_of_file_text(
+        "# 1\n\njdk.tls.disabledAlgorithms = \\\n  RC4, \\\n  MD5, SHA1, \\\n\n");
     ck_assert_uint_eq(policy_mechanism(policy, RC4)->line, 4);
     ck_assert_uint_eq(policy_mechanism(policy, MD5)->line, 5);
     ck_assert_uint_eq(policy_mechanism(policy, SHA_1)->line, 5);
@@ -87,7 +88,8 @@ START_TEST(the_last_of_two_equal_keys_holds_and_that_is_said)
     ck_assert_ptr_null(policy_mechanism(policy, MD5));
     ck_assert_ptr_nonnull(policy_mechanism(policy, RC4));
     ck_assert_uint_eq(policy_warnings_count, 1);
-    ck_assert_ptr_nonnull(strstr(policy_warnings, ":1: jdk.tls.disabledAlgorithms comes again later"));
+    ck_assert_ptr_nonnull(
+        strstr(policy_warnings, ":1: jdk.tls.disabledAlgorithms comes again later"));
     policy_free(policy);
 }
 END_TEST
@@ -95,14 +97,16 @@ END_TEST
 START_TEST(an_inclusion_of_the_named_curves_is_followed)
 {
     static const uint8_t k1[] = "\x06\x05\x2b\x81\x04\x00\x0a";
-    struct policy *policy = policy_of_file_text("jdk.disabled.namedCurves = secp256k1, \\\n secp224k1\n"
-                                                "jdk.tls.disabledAlgorithms=include jdk.disabled.namedCurves\n");
+    struct policy *policy =
+        policy_of_file_text("jdk.disabled.namedCurves = secp256k1, \\\n secp224k1\n"
+                            "jdk.tls.disabledAlgorithms=include jdk.disabled.namedCurves\n");
     ck_assert_ptr_nonnull(policy_curve(policy, k1, sizeof k1 - 1));
     ck_assert_str_eq(policy_curve(policy, k1, sizeof k1 - 1)->key, "jdk.disabled.namedCurves");
     ck_assert_uint_eq(policy_curve(policy, k1, sizeof k1 - 1)->line, 1);
     policy_free(policy);
 
-    policy = policy_of_file_text("jdk.disabled.namedCurves = secp256k1\njdk.tls.disabledAlgorithms=MD5\n");
+    policy = policy_of_file_text(
+        "jdk.disabled.namedCurves = secp256k1\njdk.tls.disabledAlgorithms=MD5\n");
     ck_assert_ptr_null(policy_curve(policy, k1, sizeof k1 - 1));
     policy_free(policy);
 
@@ -116,20 +120,22 @@ END_TEST
 
 START_TEST(an_inclusion_that_leads_nowhere_is_told)
 {
-    struct policy *policy = policy_of_file_text(
-        "jdk.tls.disabledAlgorithms=MD5, include jdk.disabled.namedCurves\n");
+    struct policy *policy =
+        policy_of_file_text("jdk.tls.disabledAlgorithms=MD5, include jdk.disabled.namedCurves\n");
     ck_assert_uint_eq(policy_warnings_count, 1);
     policy_free(policy);
-    ck_assert_ptr_nonnull(strstr(refusal_of("include jdk.disabled.namedCurves"), "no list file has"));
+    ck_assert_ptr_nonnull(
+        strstr(refusal_of("include jdk.disabled.namedCurves"), "no list file has"));
     ck_assert_ptr_nonnull(strstr(refusal_of("include other"), "'include other'"));
 }
 END_TEST
 
 START_TEST(an_inclusion_of_itself_ends)
 {
-    struct policy *policy = policy_of_file_text(
-        "jdk.disabled.namedCurves=include jdk.disabled.namedCurves, secp256k1\n"
-        "jdk.tls.disabledAlgorithms=include jdk.disabled.namedCurves,include jdk.disabled.namedCurves\n");
+    struct policy *policy =
+        policy_of_file_text("jdk.disabled.namedCurves=include jdk.disabled.namedCurves, secp256k1\n"
+                            "jdk.tls.disabledAlgorithms=include jdk.disabled.namedCurves,include "
+                            "jdk.disabled.namedCurves\n");
     ck_assert_uint_eq(policy_rules_count(policy), 1);
     policy_free(policy);
 }
@@ -137,10 +143,12 @@ END_TEST
 
 START_TEST(an_unknown_name_in_a_file_is_one_warning)
 {
-    struct policy *policy = policy_of_file_text("jdk.tls.disabledAlgorithms=Foo, MD5, FOO\n"
-                                                "jdk.jar.disabledAlgorithms=foo, Foo keySize < 3\n");
+    struct policy *policy =
+        policy_of_file_text("jdk.tls.disabledAlgorithms=Foo, MD5, FOO\n"
+                            "jdk.jar.disabledAlgorithms=foo, Foo keySize < 3\n");
     ck_assert_uint_eq(policy_warnings_count, 1);
-    ck_assert_ptr_nonnull(strstr(policy_warnings, "jdk.tls.disabledAlgorithms has an item that is no known"));
+    ck_assert_ptr_nonnull(
+        strstr(policy_warnings, "jdk.tls.disabledAlgorithms has an item that is no known"));
     ck_assert_ptr_nonnull(strstr(policy_warnings, ": 'Foo'\n"));
     ck_assert_ptr_nonnull(policy_mechanism(policy, MD5));
     ck_assert_ptr_nonnull(policy_name(policy, "foo"));
@@ -167,17 +175,19 @@ END_TEST
 START_TEST(a_malformed_condition_in_a_file_is_an_error)
 {
     struct policy *policy;
-    ck_assert_int_eq(policy_try_file_text(&policy, NULL, "a=b\njdk.tls.disabledAlgorithms=\\\n RSA keySize < x\n"),
+    ck_assert_int_eq(policy_try_file_text(&policy, NULL,
+                                          "a=b\njdk.tls.disabledAlgorithms=\\\n RSA keySize < x\n"),
                      -EINVAL);
-    ck_assert_ptr_nonnull(strstr(policy_error, ":3: jdk.tls.disabledAlgorithms has no number of bits behind "
-                                               "keySize and its operator: 'RSA keySize < x'"));
+    ck_assert_ptr_nonnull(strstr(policy_error,
+                                 ":3: jdk.tls.disabledAlgorithms has no number of bits behind "
+                                 "keySize and its operator: 'RSA keySize < x'"));
 }
 END_TEST
 
 static void refuses_text(const char *text, const char *should)
 {
     struct policy *policy = NULL;
-    int            rc     = policy_try_file_text(&policy, NULL, text);
+    int rc = policy_try_file_text(&policy, NULL, text);
     ck_assert_msg(rc == -EINVAL, "'%s'", text);
     ck_assert_ptr_null(policy);
     ck_assert_msg(strstr(policy_error, should) != NULL, "'%s': %s", text, policy_error);
@@ -210,7 +220,8 @@ END_TEST
 
 START_TEST(bad_escapes_are_refused_with_their_line)
 {
-    refuses_text("a=b\njdk.tls.disabledAlgorithms=MD5\\u12\n", ":2: the list has no four hexadecimal digits");
+    refuses_text("a=b\njdk.tls.disabledAlgorithms=MD5\\u12\n",
+                 ":2: the list has no four hexadecimal digits");
     refuses_text("a=b\\uzzzz\n", ":1: the list has no four hexadecimal digits");
     refuses_text("jdk.tls.disabledAlgorithms=MD5\\u0000\n", "\\u0000");
 }
@@ -218,7 +229,7 @@ END_TEST
 
 static void refuses_path(const char *path, int code, const char *should)
 {
-    struct policy  *policy = NULL;
+    struct policy *policy = NULL;
     struct timespec before, after;
 
     clock_gettime(CLOCK_MONOTONIC, &before);
@@ -227,7 +238,8 @@ static void refuses_path(const char *path, int code, const char *should)
     ck_assert_int_lt(after.tv_sec - before.tv_sec, 10);
     ck_assert_ptr_null(policy);
     ck_assert_msg(strstr(policy_error, should) != NULL, "%s", policy_error);
-    ck_assert_ptr_eq(strstr(policy_error, "proxy.module:8: x-disabled-algorithms-file "), policy_error);
+    ck_assert_ptr_eq(strstr(policy_error, "proxy.module:8: x-disabled-algorithms-file "),
+                     policy_error);
 }
 
 START_TEST(what_is_no_readable_regular_file_is_refused_at_once)
@@ -249,7 +261,7 @@ END_TEST
 
 START_TEST(a_file_over_one_mebibyte_is_refused_and_one_of_it_is_not)
 {
-    const char    *path = file_with("jdk.tls.disabledAlgorithms=MD5\n#");
+    const char *path = file_with("jdk.tls.disabledAlgorithms=MD5\n#");
     struct policy *policy;
     ck_assert_int_eq(truncate(path, 1024 * 1024 + 1), 0);
     refuses_path(path, -EINVAL, "is not a file of at most 1 MiB");
@@ -269,8 +281,8 @@ END_TEST
 
 START_TEST(links_are_followed_and_a_swapped_link_is_seen_by_the_next_policy)
 {
-    char           first[64], second[64];
-    const char    *link = "/tmp/p11-proxy-policy-link";
+    char first[64], second[64];
+    const char *link = "/tmp/p11-proxy-policy-link";
     struct policy *before, *after;
 
     strcpy(first, file_with("jdk.tls.disabledAlgorithms=MD5\n"));
@@ -295,7 +307,7 @@ END_TEST
 START_TEST(deep_and_long_files_do_not_hang)
 {
     struct policy *policy;
-    char          *text = malloc(1024 * 1024), *to = text;
+    char *text = malloc(1024 * 1024), *to = text;
 
     to += sprintf(to, "jdk.tls.disabledAlgorithms=MD5");
     while (to - text < 1000000)

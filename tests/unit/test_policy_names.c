@@ -12,9 +12,22 @@ static struct policy *names_56(void)
 
 START_TEST(the_56_names_deny_what_the_jdk_denies)
 {
-    static const char *const names[] = { "MD5withRSA", "md5WithRsa", "DES", "DES/CBC/PKCS5Padding", "3DES_EDE_CBC",
-                                         "RC4", "PBEWithMD5AndDES", "secp256k1", "NULL", "null", "sslv3", "SSLv3",
-                                         "anon", "X9.62 c2tnb191v1", "brainpoolP512r1", "des/ecb/nopadding" };
+    static const char *const names[] = {"MD5withRSA",
+                                        "md5WithRsa",
+                                        "DES",
+                                        "DES/CBC/PKCS5Padding",
+                                        "3DES_EDE_CBC",
+                                        "RC4",
+                                        "PBEWithMD5AndDES",
+                                        "secp256k1",
+                                        "NULL",
+                                        "null",
+                                        "sslv3",
+                                        "SSLv3",
+                                        "anon",
+                                        "X9.62 c2tnb191v1",
+                                        "brainpoolP512r1",
+                                        "des/ecb/nopadding"};
     struct policy *policy = names_56();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_msg(policy_name(policy, names[i]) != NULL, "%s", names[i]);
@@ -24,9 +37,26 @@ END_TEST
 
 START_TEST(the_56_names_permit_what_the_jdk_permits)
 {
-    static const char *const names[] = { "SHA1withRSA", "MD5", "MD5withECDSA", "DESede/CBC/PKCS5Padding", "ECDH",
-                                         "ECDHE", "EC", "DH", "TLS1.3", "TLSv1.3", "HmacMD5", "AES/ECB/NoPadding",
-                                         "DSA", "RSA", "", "/", "with", "DESede", "secp256r1", "no such name" };
+    static const char *const names[] = {"SHA1withRSA",
+                                        "MD5",
+                                        "MD5withECDSA",
+                                        "DESede/CBC/PKCS5Padding",
+                                        "ECDH",
+                                        "ECDHE",
+                                        "EC",
+                                        "DH",
+                                        "TLS1.3",
+                                        "TLSv1.3",
+                                        "HmacMD5",
+                                        "AES/ECB/NoPadding",
+                                        "DSA",
+                                        "RSA",
+                                        "",
+                                        "/",
+                                        "with",
+                                        "DESede",
+                                        "secp256r1",
+                                        "no such name"};
     struct policy *policy = names_56();
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         ck_assert_msg(policy_name(policy, names[i]) == NULL, "%s", names[i]);
@@ -112,7 +142,7 @@ START_TEST(fifty_six_thousand_names_are_each_found)
     struct policy *policy = policy_of_file_text(text);
     for (int i = 0; i < 56000; i++) {
         sprintf(name, "Name%d%s", i, i % 3 ? "" : "-LONGER");
-        ck_assert_ptr_eq(policy_name(policy, name), policy_rule(policy, (size_t) i + 1));
+        ck_assert_ptr_eq(policy_name(policy, name), policy_rule(policy, (size_t)i + 1));
         strcat(name, "x");
         ck_assert_ptr_null(policy_name(policy, name));
     }
@@ -125,7 +155,7 @@ START_TEST(case_is_folded_for_letters_alone)
 {
     /* Names of all lengths, so that every way of reading one is taken. */
     for (size_t len = 1; len < 20; len++) {
-        char          one[20], other[20];
+        char one[20], other[20];
         struct names *names = NULL;
 
         ck_assert_int_eq(names_create(&names), 0);
@@ -134,10 +164,10 @@ START_TEST(case_is_folded_for_letters_alone)
         for (int c = 1; c < 256; c += 2) {
             for (int d = 1; d < 256; d++) {
                 bool letters = (c | 0x20) == (d | 0x20) && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
-                one[len - 1]   = (char) c;
-                other[len - 1] = (char) d;
-                name_id id     = names_add(names, one, len);
-                bool    same   = names_find(names, other, len) == id;
+                one[len - 1] = (char)c;
+                other[len - 1] = (char)d;
+                name_id id = names_add(names, one, len);
+                bool same = names_find(names, other, len) == id;
                 ck_assert_msg(same == (c == d || letters), "%zu: %d %d", len, c, d);
             }
         }
@@ -150,21 +180,21 @@ START_TEST(parts_are_split_as_java_splits_them)
 {
     static const struct {
         const char *name, *parts;
-    } splits[] = { { "SHA1withRSAandMGF1", "SHA1|RSA|MGF1|" },
-                   { "PBEWithMD5AndDES", "PBE|MD5|DES|" },
-                   { "RSA/ECB/OAEPWithSHA-1AndMGF1Padding", "RSA|ECB|OAEP|SHA-1|MGF1Padding|" },
-                   { "AES/CBC/PKCS5Padding", "AES|CBC|PKCS5Padding|" },
-                   { "SHA1withDSAinP1363Format", "SHA1|DSA|P1363Format|" },
-                   { "//AES//", "AES|" },
-                   { "within", "" },
-                   { "PADDIN", "PADDIN|" },
-                   { "", "" } };
+    } splits[] = {{"SHA1withRSAandMGF1", "SHA1|RSA|MGF1|"},
+                  {"PBEWithMD5AndDES", "PBE|MD5|DES|"},
+                  {"RSA/ECB/OAEPWithSHA-1AndMGF1Padding", "RSA|ECB|OAEP|SHA-1|MGF1Padding|"},
+                  {"AES/CBC/PKCS5Padding", "AES|CBC|PKCS5Padding|"},
+                  {"SHA1withDSAinP1363Format", "SHA1|DSA|P1363Format|"},
+                  {"//AES//", "AES|"},
+                  {"within", ""},
+                  {"PADDIN", "PADDIN|"},
+                  {"", ""}};
 
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
-        struct name_parts parts = { splits[i].name, strlen(splits[i].name) };
-        char              joined[128] = "";
-        const char       *part;
-        size_t            len;
+        struct name_parts parts = {splits[i].name, strlen(splits[i].name)};
+        char joined[128] = "";
+        const char *part;
+        size_t len;
         while (name_parts_next(&parts, &part, &len)) {
             strncat(joined, part, len);
             strcat(joined, "|");

@@ -12,7 +12,7 @@ static char *contents_of(const char *path)
         return NULL;
     }
     size_t got = fread(text, 1, 199999, file);
-    text[got]  = '\0';
+    text[got] = '\0';
     fclose(file);
     return text;
 }
@@ -37,7 +37,7 @@ static void compare(struct policy *policy, const char *committed)
 static struct policy *policy_of_file(const char *path)
 {
     struct policy *policy = NULL;
-    int            rc     = policy_try(&policy, NULL, path, NOW_S);
+    int rc = policy_try(&policy, NULL, path, NOW_S);
     ck_assert_msg(rc == 0, "%s", policy_error);
     ck_assert_msg(policy_warnings_count == 0, "%s", policy_warnings);
     return policy;
@@ -85,7 +85,7 @@ START_TEST(no_policy_and_control_characters_print_harmlessly)
     free(text);
 
     struct policy *policy = policy_of_file_text("jdk.tls.disabledAlgorithms=MD5,\\u001b[31mred\n");
-    text                  = text_of(policy);
+    text = text_of(policy);
     ck_assert_ptr_null(strchr(text, '\x1b'));
     ck_assert_ptr_nonnull(strstr(text, "?[31mred\n    no effect: unknown name\n"));
     free(text);

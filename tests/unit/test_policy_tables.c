@@ -1,4 +1,4 @@
-/* test_policy_tables.c - the tables of mechanisms, curves and digests against other people's headers. */
+/* test_policy_tables.c - our tables of mechanisms, curves and digests against other people's headers. */
 #include "policy_helper.h"
 
 #include "header_mechanisms.h"
@@ -9,7 +9,8 @@ static void every_one_is_in_our_table(const struct header_mechanism *theirs)
     size_t count = 0;
 
     for (; theirs->name; theirs++, count++)
-        ck_assert_msg(ckm(theirs->name) == theirs->number, "%s is 0x%llx", theirs->name, theirs->number);
+        ck_assert_msg(ckm(theirs->name) == theirs->number, "%s is 0x%llx", theirs->name,
+                      theirs->number);
     ck_assert_uint_ge(count, 300);
 }
 
@@ -33,7 +34,7 @@ START_TEST(no_number_and_no_name_stands_twice)
         ck_assert_ptr_eq(mechanism_find(mechanisms[i].number), &mechanisms[i]);
         for (const char *at = mechanisms[i].names; *at; at += strcspn(at, "|"), at += *at == '|') {
             char name[64];
-            snprintf(name, sizeof name, "%.*s", (int) strcspn(at, "|"), at);
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "|"), at);
             ck_assert_msg(strncmp(name, "CKM_", 4) == 0, "%s", name);
             ck_assert_uint_eq(ckm(name), mechanisms[i].number);
         }
@@ -55,12 +56,12 @@ END_TEST
 START_TEST(the_der_of_every_curve_and_digest_is_its_oid)
 {
     for (size_t i = 0; i < curves_count + digests_count; i++) {
-        bool           curve = i < curves_count;
-        const char    *oid   = curve ? curves[i].oid : digests[i - curves_count].oid;
-        const uint8_t *der   = curve ? curves[i].der : digests[i - curves_count].der;
-        size_t         bytes = curve ? curves[i].der_bytes : digests[i - curves_count].der_bytes;
-        char           text[128], *to = text;
-        unsigned long  arc = 0;
+        bool curve = i < curves_count;
+        const char *oid = curve ? curves[i].oid : digests[i - curves_count].oid;
+        const uint8_t *der = curve ? curves[i].der : digests[i - curves_count].der;
+        size_t bytes = curve ? curves[i].der_bytes : digests[i - curves_count].der_bytes;
+        char text[128], *to = text;
+        unsigned long arc = 0;
 
         ck_assert_uint_eq(der[0], 6);
         ck_assert_uint_eq(der[1], bytes - 2);
@@ -80,14 +81,18 @@ END_TEST
 START_TEST(the_order_of_every_curve_has_the_bits_that_it_says)
 {
     for (size_t i = 0; i < curves_count; i++) {
-        static const int bits_of[] = { 0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4 };
-        const char      *order     = curves[i].order;
-        int              top       = order[0] <= '9' ? order[0] - '0' : order[0] - 'a' + 10;
-        ck_assert_uint_eq(4 * (strlen(order) - 1) + (size_t) bits_of[top], curves[i].order_bits);
-        /* It tells curves apart, but not Ed25519 from X25519: those are one curve in two coordinates. */
+        static const int bits_of[] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
+        const char *order = curves[i].order;
+        int top = order[0] <= '9' ? order[0] - '0' : order[0] - 'a' + 10;
+        ck_assert_uint_eq(4 * (strlen(order) - 1) + (size_t)bits_of[top], curves[i].order_bits);
+        /*
+         * It tells curves apart, but not Ed25519 from X25519: those are one curve in two
+         * coordinates.
+         */
         for (size_t j = 0; j < i; j++) {
             if (strcmp(order, curves[j].order) == 0)
-                ck_assert_str_eq(strpbrk(curves[i].name, "0123456789"), strpbrk(curves[j].name, "0123456789"));
+                ck_assert_str_eq(strpbrk(curves[i].name, "0123456789"),
+                                 strpbrk(curves[j].name, "0123456789"));
         }
     }
     ck_assert_uint_ge(curves_count, 57);
