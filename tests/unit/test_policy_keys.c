@@ -1,6 +1,8 @@
 /* test_policy_keys.c - key sizes, curves, parameter sets, and digests inside of signatures. */
 #include "policy_helper.h"
 
+#include "der.h"
+
 enum {
     CKK_RSA = 0,
     CKK_DSA = 1,
@@ -296,6 +298,29 @@ START_TEST(params_that_are_not_understood_are_unknown)
 }
 END_TEST
 
+START_TEST(an_element_that_is_longer_than_its_bytes_is_not_taken)
+{
+    static const struct {
+        const char *bytes;
+        size_t len_bytes;
+    } bad[] = {{"\x06\x02\x2a", 3},
+               {"\x06\x7f\x2a\x00", 4},
+               {"\x06\x81\x02\x2a", 4},
+               {"\x06\x82\x00", 3},
+               {"\x06\x84\xff\xff\xff\xff\x00", 7},
+               {"\x06\x85\x00\x00\x00\x00\x01\x2a", 8},
+               {"\x06\x80\x00\x00", 4}};
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct der in = {(const uint8_t *)bad[i].bytes, bad[i].len_bytes}, content;
+        uint8_t tag;
+        ck_assert(!der_take(&in, &tag, &content));
+        ck_assert_ptr_eq(in.bytes, bad[i].bytes);
+        ck_assert_uint_eq(in.len_bytes, bad[i].len_bytes);
+    }
+}
+END_TEST
+
 START_TEST(a_curve_item_is_a_key_rule_and_denies_no_mechanism)
 {
     struct policy *policy = policy_of("secp192r1, Ed25519");
@@ -387,6 +412,7 @@ int main(void)
         explicit_parameters_are_recognised_by_their_order,
         the_bits_of_a_curve_are_those_of_its_order,
         params_that_are_not_understood_are_unknown,
+        an_element_that_is_longer_than_its_bytes_is_not_taken,
         a_curve_item_is_a_key_rule_and_denies_no_mechanism,
         a_parameter_set_is_denied_by_name,
         a_denied_digest_is_found_in_a_digest_info,
