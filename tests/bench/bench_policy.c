@@ -1,5 +1,5 @@
 /* bench_policy.c - what a check costs: names against 56 and 56,000, and mechanisms by number.
- * usage: bench_policy LIST - LIST is a list file of 56 names. Prints medians; compare them on one
+ * usage: bench_policy LIST - LIST holds one inline list, of 56 names. Prints medians; compare them on one
  * machine only. */
 #include <inttypes.h>
 #include <stdio.h>

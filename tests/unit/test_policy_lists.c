@@ -45,6 +45,33 @@ START_TEST(inline_list_and_file_are_joined)
 }
 END_TEST
 
+START_TEST(two_files_are_joined_and_may_include_each_other)
+{
+    static const uint8_t k1[] = "\x06\x05\x2b\x81\x04\x00\x0a";
+    char first[64], second[64];
+    struct policy *policy = NULL;
+
+    strcpy(first, file_with("jdk.tls.disabledAlgorithms=MD5, include jdk.disabled.namedCurves\n"));
+    strcpy(second, file_with("jdk.disabled.namedCurves=secp256k1\n"
+                             "jdk.tls.disabledAlgorithms=RC4\n"));
+    struct policy_file files[] = {{first, "a", 1}, {second, "b", 2}};
+    struct policy_sources sources = {.files = files, .files_count = 2, .now_s = NOW_S};
+    ck_assert_int_eq(policy_compile(&policy, &sources, policy_error, sizeof policy_error), 0);
+    ck_assert_str_eq(policy_mechanism(policy, MD5)->file, first);
+    ck_assert_str_eq(policy_mechanism(policy, RC4)->file, second);
+    ck_assert_str_eq(policy_curve(policy, k1, sizeof k1 - 1)->file, second);
+    policy_free(policy);
+
+    /* One that cannot be read is an error, whatever the other holds. */
+    unlink(second);
+    policy = NULL;
+    ck_assert_int_eq(policy_compile(&policy, &sources, policy_error, sizeof policy_error), -ENOENT);
+    ck_assert_ptr_null(policy);
+    ck_assert_ptr_eq(strstr(policy_error, "b:2: "), policy_error);
+    unlink(first);
+}
+END_TEST
+
 START_TEST(separators_comments_and_escapes_are_those_of_java)
 {
     ck_assert(file_denies("jdk.tls.disabledAlgorithms MD5\n", MD5));
@@ -282,12 +309,12 @@ END_TEST
 START_TEST(links_are_followed_and_a_swapped_link_is_seen_by_the_next_policy)
 {
     char first[64], second[64];
-    const char *link = "/tmp/p11-proxy-policy-link";
+    char link[80];
     struct policy *before, *after;
 
     strcpy(first, file_with("jdk.tls.disabledAlgorithms=MD5\n"));
     strcpy(second, file_with("jdk.tls.disabledAlgorithms=RC4\n"));
-    unlink(link);
+    snprintf(link, sizeof link, "%s.link", first);
     ck_assert_int_eq(symlink(first, link), 0);
     ck_assert_int_eq(policy_try(&before, NULL, link, NOW_S), 0);
     unlink(link);
@@ -343,6 +370,7 @@ int main(void)
     const TTest *const tests[] = {
         keys_that_end_in_disabled_algorithms_are_joined,
         inline_list_and_file_are_joined,
+        two_files_are_joined_and_may_include_each_other,
         separators_comments_and_escapes_are_those_of_java,
         an_item_is_found_in_its_own_line,
         the_last_of_two_equal_keys_holds_and_that_is_said,
