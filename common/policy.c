@@ -93,21 +93,16 @@ const struct policy_rule *policy_digest_info(const struct policy *policy, const 
 }
 
 /*
- * Whether a name of at most eight bytes is surely one part: no '/', no 'n' behind 'i' or 'a', no
+ * Whether a name of less than eight bytes is surely one part: no '/', no 'n' behind 'i' or 'a', no
  * "wi". One that is unknown need not be looked through letter by letter then.
  */
 static bool is_one_part(uint64_t start, size_t len)
 {
-    uint64_t n = fold_bytes_equal(start, 'n'), i = fold_bytes_equal(start, 'i');
-    uint64_t ia = i | fold_bytes_equal(start, 'a');
-    uint64_t w = fold_bytes_equal(start, 'w');
+    uint64_t i = fold_bytes_equal(start, 'i');
+    uint64_t in_an = (i | fold_bytes_equal(start, 'a')) << 8 & fold_bytes_equal(start, 'n');
+    uint64_t wi = fold_bytes_equal(start, 'w') << 8 & i;
 
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint64_t pairs = (ia << 8 & n) | (w << 8 & i);
-#else
-    uint64_t pairs = n | w; /* wherever they are: seldom, and no more than slower */
-#endif
-    return len <= FOLD_BYTES && (pairs | fold_bytes_equal(start, '/')) == 0;
+    return len < FOLD_BYTES && (in_an | wi | fold_bytes_equal(start, '/')) == 0;
 }
 
 __attribute__((noinline)) static const struct policy_rule *by_parts(const struct policy *policy,
@@ -134,10 +129,11 @@ const struct policy_rule *policy_name(const struct policy *policy, const char *n
         return NULL;
 
     size_t len = strlen(name);
-    name_id found = names_find(policy->names, name, len);
+    uint64_t start = fold_start(name, len);
+    name_id found = names_find_from(policy->names, start, name, len);
     if (found != NO_NAME)
         return shown(policy, policy->names->entry[found].verdict);
-    if ((uint8_t)(name[0] - '0') > 9 && is_one_part(fold_start(name, len), len))
+    if ((uint8_t)(name[0] - '0') > 9 && is_one_part(start, len))
         return NULL;
     return by_parts(policy, name, len);
 }

@@ -20,30 +20,23 @@ static inline uint64_t fold_word(uint64_t word)
     return word | upper >> 2; /* 0x80 becomes the 0x20 between the cases */
 }
 
-/* The first eight bytes of text, fewer if it is shorter, and zeros. Reads no byte outside text. */
+/*
+ * The first eight bytes of text, or a shorter text and zeros: then the first byte is the lowest.
+ * Reads no byte outside text.
+ */
 static inline uint64_t fold_start(const char *text, size_t len)
 {
     uint64_t word = 0;
 
     if (len >= FOLD_BYTES) {
         memcpy(&word, text, FOLD_BYTES);
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     } else if (len >= 4) {
         /* Two reads that overlap: a copy of unknown length costs more than the whole lookup. */
         uint32_t head, tail;
         memcpy(&head, text, 4);
         memcpy(&tail, text + len - 4, 4);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         word = head | (uint64_t)tail << 8 * (len - 4);
-#else
-        word = (uint64_t)head << 32 | (uint64_t)tail << 8 * (8 - len);
-        /* The top bit of each byte of word that is c, no other bit. */
-        static inline uint64_t fold_bytes_equal(uint64_t word, char c)
-        {
-            uint64_t other = word ^ (uint8_t)c * FOLD_EVERY_BYTE;
-            uint64_t low7 = 0x7f * FOLD_EVERY_BYTE;
-            return ~(((other & low7) + low7) | other | low7);
-        }
-
 #endif
     } else {
         for (size_t i = 0; i < len; i++)
@@ -85,12 +78,14 @@ static inline uint64_t fold_hash(uint64_t start, const char *text, size_t len)
     return hash ^ hash >> 32;
 }
 
-/* The top bit of each byte of word that is c, no other bit. */
+/*
+ * The top bit of each byte of word that is c. Behind such a byte other bytes may have it too: right
+ * for "is there any", and never too few.
+ */
 static inline uint64_t fold_bytes_equal(uint64_t word, char c)
 {
     uint64_t other = word ^ (uint8_t)c * FOLD_EVERY_BYTE;
-    uint64_t low7 = 0x7f * FOLD_EVERY_BYTE;
-    return ~(((other & low7) + low7) | other | low7);
+    return (other - FOLD_EVERY_BYTE) & ~other & 0x80 * FOLD_EVERY_BYTE;
 }
 
 #endif

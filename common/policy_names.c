@@ -53,9 +53,8 @@ static struct slot *slot_of(const struct names *names, uint64_t start, uint64_t 
     }
 }
 
-name_id names_find(const struct names *names, const char *text, size_t len)
+name_id names_find_from(const struct names *names, uint64_t start, const char *text, size_t len)
 {
-    uint64_t start = fold_start(text, len);
     uint64_t hash = fold_hash(start, text, len);
 
     if (len > FOLD_BYTES)
@@ -70,6 +69,11 @@ name_id names_find(const struct names *names, const char *text, size_t len)
         if (slot.name == NO_NAME || (name->start == start && name->len == len))
             return slot.name;
     }
+}
+
+name_id names_find(const struct names *names, const char *text, size_t len)
+{
+    return names_find_from(names, fold_start(text, len), text, len);
 }
 
 static bool grow_slots(struct names *names)

@@ -62,6 +62,9 @@ name_id names_add(struct names *names, const char *text, size_t len);
 /* The id of a name, whatever its case; NO_NAME if it is not there. Any thread. One hash lookup. */
 name_id names_find(const struct names *names, const char *text, size_t len);
 
+/* The same for a caller who has fold_start() of the text already. */
+name_id names_find_from(const struct names *names, uint64_t start, const char *text, size_t len);
+
 /*
  * What the name and its synonyms stand for: the first of *count rows, NULL if there are none. Any
  * thread.
