@@ -1,0 +1,482 @@
+/* pool.c - random bytes that a token made earlier: stripes, epochs, age and demand. */
+#include "pool.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "guard.h"
+#include "lock.h"
+#include "move.h"
+#include "ring.h"
+#include "wiped.h"
+
+enum {
+    STRIPES_MAX = 64,
+    STRIPE_BYTES = 1024,
+    SLICE_MIN = 64,          /* smaller slices than this are not worth the trip to the ring */
+    STRIPE_TAKE_MAX = 256,   /* larger requests come out of the ring at once */
+    CACHE_LINE = 64
+};
+
+static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
+static const int64_t WAIT_FOR_STRIPE_NS = 20000;
+
+/* What one processor's draws come out of. bytes[next..end) are held, all others are zero. */
+struct stripe {
+    struct try_lock lock; /* guards all of this */
+    uint32_t        next;
+    uint32_t        end;
+    uint64_t        epoch;      /* the pool's when the bytes came in */
+    int64_t         born_ns;    /* of the oldest of them */
+    int64_t         checked_ns; /* the tick at which age and clocks were last looked at */
+    uint64_t        served;
+    uint8_t         bytes[STRIPE_BYTES];
+} __attribute__((aligned(CACHE_LINE)));
+
+struct pool {
+    _Atomic uint64_t epoch; /* moves on whenever bytes held or on their way must not be used. Never
+                             * 0 except in a child: the kernel wiped it. */
+    unsigned         stripe_count;
+    size_t           mapped_bytes;
+    size_t           capacity_bytes;
+    int64_t          max_age_ns;
+    atomic_size_t   *budget;
+    bool             locked; /* in memory, if the system let us */
+    _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory;
+                                 * own_sentinel where there is no such page */
+    _Atomic uint64_t own_sentinel;
+
+    struct lock lock __attribute__((aligned(CACHE_LINE))); /* guards all below, and the ring's bytes */
+    struct ring ring;
+    size_t      level_bytes;     /* what demand asks us to hold, stripes included; out of budget */
+    int64_t     clock_offset_ns; /* see clock_offset_ns() */
+    uint64_t    ring_served;
+    uint64_t    missed;
+    uint64_t    fills;
+    uint64_t    filled_bytes;
+    uint64_t    expired_bytes;
+    uint64_t    alarms;
+    uint64_t    drops[POOL_DROP_CAUSES];
+    uint8_t    *ring_bytes; /* behind the stripes */
+
+    struct health_memory health; /* belongs to the fill in progress */
+
+    struct stripe stripes[];
+};
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static unsigned stripes_for(size_t capacity_bytes)
+{
+    long   processors = sysconf(_SC_NPROCESSORS_CONF);
+    size_t most = capacity_bytes / 4 / STRIPE_BYTES;
+    size_t wanted = processors > 0 ? (size_t)processors : 1;
+    return (unsigned)min_size(min_size(wanted, most), STRIPES_MAX);
+}
+
+int pool_create(struct pool **pool, const struct pool_settings *settings)
+{
+    size_t capacity = settings->capacity_bytes;
+    if (capacity < POOL_CAPACITY_MIN || capacity > POOL_CAPACITY_MAX)
+        return -EINVAL;
+    unsigned stripes = stripes_for(capacity);
+    size_t   mapped = sizeof(struct pool) + stripes * sizeof(struct stripe) + capacity;
+
+    void *memory;
+    int   rc = wiped_map(&memory, mapped, settings->lock_memory);
+    if (rc != 0)
+        return rc;
+    struct pool *p = memory;
+    p->stripe_count = stripes;
+    p->mapped_bytes = mapped;
+    p->capacity_bytes = capacity;
+    p->max_age_ns = settings->max_age_ns;
+    p->budget = settings->budget;
+    p->locked = settings->lock_memory;
+    p->ring.capacity_bytes = capacity;
+    p->ring_bytes = (uint8_t *)&p->stripes[stripes];
+    p->clock_offset_ns = clock_offset_ns();
+    p->sentinel = droppable_map();
+    if (p->sentinel == NULL)
+        p->sentinel = &p->own_sentinel;
+    atomic_store(p->sentinel, 1);
+    health_remember(&p->health);
+    atomic_store(&p->epoch, 1);
+    *pool = p;
+    return 0;
+}
+
+/* Takes up to more_bytes out of the shared budget. */
+static size_t budget_take(struct pool *p, size_t more_bytes)
+{
+    if (p->budget == NULL)
+        return more_bytes;
+    size_t left = atomic_load(p->budget);
+    size_t got;
+    do
+        got = min_size(left, more_bytes);
+    while (!atomic_compare_exchange_weak(p->budget, &left, left - got));
+    return got;
+}
+
+static void set_level_locked(struct pool *p, size_t level_bytes)
+{
+    level_bytes = min_size(level_bytes, p->capacity_bytes);
+    if (level_bytes > p->level_bytes)
+        p->level_bytes += budget_take(p, level_bytes - p->level_bytes);
+    else if (p->budget != NULL) {
+        atomic_fetch_add(p->budget, p->level_bytes - level_bytes);
+        p->level_bytes = level_bytes;
+    } else
+        p->level_bytes = level_bytes;
+}
+
+void pool_free(struct pool *p)
+{
+    if (p == NULL)
+        return;
+    if (atomic_load(&p->epoch) != 0)
+        set_level_locked(p, 0);
+    if (p->sentinel != &p->own_sentinel)
+        droppable_unmap(p->sentinel);
+    wiped_unmap(p, p->mapped_bytes);
+}
+
+/* How much a stripe holds at most: all of them a quarter of the level. */
+static size_t slice_bytes(const struct pool *p)
+{
+    if (p->stripe_count == 0)
+        return 0;
+    size_t slice = min_size(p->level_bytes / 4 / p->stripe_count, STRIPE_BYTES);
+    return slice < SLICE_MIN ? 0 : slice;
+}
+
+static size_t ring_level_locked(const struct pool *p)
+{
+    return p->level_bytes - slice_bytes(p) * p->stripe_count;
+}
+
+static bool is_low_locked(const struct pool *p)
+{
+    return p->ring.held_bytes < ring_level_locked(p) / 2;
+}
+
+static bool is_too_old(const struct pool *p, int64_t born_ns, int64_t now_ns)
+{
+    /* A clock that went back proves nothing about age: too old. */
+    return GUARD(AGE) && (now_ns < born_ns || now_ns - born_ns > p->max_age_ns);
+}
+
+static void drop_locked(struct pool *p, enum pool_drop cause)
+{
+    uint64_t next = atomic_load(&p->epoch) + 1;
+    atomic_store(&p->epoch, next != 0 ? next : 1);
+    while (ring_drop_oldest(&p->ring, p->ring_bytes) != 0)
+        continue;
+    p->drops[cause]++;
+}
+
+/* Wipes what is too old. Half of a pool that nobody drank is enough for the next time. */
+static void expire_locked(struct pool *p, int64_t now_ns)
+{
+    bool lost = false;
+    if (atomic_load(&p->epoch) == 0)
+        return;
+    while (p->ring.count != 0 && is_too_old(p, ring_oldest_born_ns(&p->ring), now_ns)) {
+        p->expired_bytes += ring_drop_oldest(&p->ring, p->ring_bytes);
+        lost = true;
+    }
+    if (lost && p->level_bytes / 2 >= POOL_LEVEL_MIN)
+        set_level_locked(p, p->level_bytes / 2);
+
+    int64_t offset_ns = clock_offset_ns();
+    int64_t step_ns = offset_ns - p->clock_offset_ns;
+    bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
+    bool    vanished = atomic_load(p->sentinel) == 0;
+    if (!stepped && !vanished)
+        return;
+    /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
+    p->clock_offset_ns = offset_ns;
+    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
+    if (wiped_reassert(p, p->mapped_bytes) == 0)
+        atomic_store(p->sentinel, 1);
+}
+
+/* Whether bytes that came in at that epoch may be served, now. */
+static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
+{
+    return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
+           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0);
+}
+
+static void wipe_stripe_locked(struct stripe *s)
+{
+    wipe_bytes(s->bytes + s->next, s->end - s->next);
+    s->next = s->end = 0;
+}
+
+/* Makes s hold at least len_bytes that may be served now, out of the ring where needed. */
+static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_bytes, int64_t now_ns,
+                                bool *low)
+{
+    lock_acquire(&p->lock);
+    expire_locked(p, now_ns);
+    uint64_t epoch = atomic_load(&p->epoch);
+    if (s->end != s->next && (s->epoch != epoch || is_too_old(p, s->born_ns, now_ns)))
+        wipe_stripe_locked(s);
+    s->checked_ns = now_ns;
+
+    size_t kept = s->end - s->next;
+    size_t slice = slice_bytes(p);
+    if (kept < len_bytes && slice >= len_bytes && epoch != 0) {
+        /* All from one piece where one is enough, so that the stripe's date is exact. */
+        size_t more = min_size(slice - kept, ring_oldest_bytes(&p->ring));
+        if (kept + more < len_bytes)
+            more = min_size(len_bytes - kept, p->ring.held_bytes);
+        if (kept + more >= len_bytes) {
+            memmove(s->bytes, s->bytes + s->next, kept);
+            wipe_bytes(s->bytes + kept, s->end - kept);
+            int64_t born_ns = ring_move(&p->ring, p->ring_bytes, s->bytes + kept, more);
+            if (kept == 0 || born_ns < s->born_ns)
+                s->born_ns = born_ns;
+            s->next = 0;
+            s->end = (uint32_t)(kept + more);
+            s->epoch = epoch;
+        }
+    }
+    *low = is_low_locked(p);
+    lock_release(&p->lock);
+    return s->end - s->next >= len_bytes;
+}
+
+static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s, uint8_t *buf,
+                                                size_t len_bytes)
+{
+    bool                    low = false;
+    int64_t                 now_ns = clock_ticks_ns();
+    const _Atomic uint64_t *sentinel = p->sentinel;
+    if (s->end - s->next < len_bytes || now_ns != s->checked_ns || !is_intact(p, sentinel, s->epoch)) {
+        if (!ready_stripe_locked(p, s, len_bytes, now_ns, &low))
+            return POOL_MISS;
+    }
+    uint64_t epoch = s->epoch;
+    move_bytes(buf, s->bytes + s->next, len_bytes);
+    s->next += (uint32_t)len_bytes;
+    s->served++;
+    /* Dropped, or the address space copied, while we copied: nobody gets these. */
+    if (GUARD(POST_COPY) && !is_intact(p, sentinel, epoch)) {
+        wipe_bytes(buf, len_bytes);
+        return POOL_MISS;
+    }
+    return low ? POOL_SERVED_LOW : POOL_SERVED;
+}
+
+static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_bytes)
+{
+    enum pool_answer answer = POOL_MISS;
+    lock_acquire(&p->lock);
+    expire_locked(p, clock_ticks_ns());
+    uint64_t                epoch = atomic_load(&p->epoch);
+    const _Atomic uint64_t *sentinel = p->sentinel;
+    if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
+        ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
+        if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
+            answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
+            p->ring_served++;
+        } else
+            wipe_bytes(buf, len_bytes);
+    }
+    lock_release(&p->lock);
+    return answer;
+}
+
+enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
+{
+    unsigned stripes = p->stripe_count;
+    if (stripes != 0 && len_bytes <= STRIPE_TAKE_MAX) {
+        unsigned       cpu = (unsigned)sched_getcpu();
+        struct stripe *s = &p->stripes[cpu < stripes ? cpu : cpu % stripes];
+        if (!GUARD(LOCK) || try_lock_acquire(&s->lock)) {
+            enum pool_answer answer = take_from_stripe_locked(p, s, buf, len_bytes);
+            try_lock_release(&s->lock);
+            if (answer != POOL_MISS)
+                return answer;
+        }
+    }
+    return take_from_ring(p, buf, len_bytes);
+}
+
+bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct pool_fill *fill)
+{
+    bool begun = false;
+    lock_acquire(&p->lock);
+    if (own_bytes != 0) {
+        p->missed++;
+        set_level_locked(p, p->level_bytes != 0 ? p->level_bytes * 2 : POOL_LEVEL_MIN);
+    }
+    uint64_t epoch = atomic_load(&p->epoch);
+    size_t   level = ring_level_locked(p);
+    size_t   wanted = level > p->ring.held_bytes ? level - p->ring.held_bytes : 0;
+    wanted = min_size(wanted + own_bytes, most_bytes);
+    size_t offset;
+    size_t len_bytes;
+    if (epoch != 0 && wanted > 0 &&
+        ring_open(&p->ring, min_size(own_bytes, wanted), wanted, &offset, &len_bytes)) {
+        *fill = (struct pool_fill){.bytes = p->ring_bytes + offset,
+                                   .len_bytes = len_bytes,
+                                   .epoch = epoch,
+                                   .born_ns = clock_ticks_ns()};
+        begun = true;
+    }
+    lock_release(&p->lock);
+    if (begun)
+        health_prefill(fill->bytes, fill->len_bytes);
+    return begun;
+}
+
+size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_bytes, uint8_t *own,
+                     size_t own_bytes, enum health *health)
+{
+    /* The region is ours alone until ring_close(), and so is the health test's memory. */
+    *health = HEALTH_GOOD;
+    if (GUARD(HEALTH) && written_bytes != 0)
+        *health = health_test(&p->health, fill->bytes, written_bytes);
+    size_t good_bytes = *health == HEALTH_GOOD ? written_bytes : 0;
+    own_bytes = min_size(own_bytes, good_bytes);
+    wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
+    if (own_bytes != 0)
+        move_bytes(own, fill->bytes, own_bytes);
+
+    lock_acquire(&p->lock);
+    uint64_t epoch = atomic_load(&p->epoch);
+    if (epoch == 0) {
+        /* Forked since: what was copied may be what the kernel left there, zeros. */
+        lock_release(&p->lock);
+        wipe_bytes(own, own_bytes);
+        return 0;
+    }
+    if (epoch != fill->epoch) {
+        wipe_bytes(fill->bytes, fill->len_bytes);
+        good_bytes = own_bytes;
+    }
+    ring_close(&p->ring, own_bytes, good_bytes, fill->born_ns);
+    if (good_bytes > own_bytes) {
+        p->fills++;
+        p->filled_bytes += good_bytes - own_bytes;
+    }
+    p->alarms += *health != HEALTH_GOOD;
+    lock_release(&p->lock);
+    return own_bytes;
+}
+
+bool pool_is_low(struct pool *p)
+{
+    lock_acquire(&p->lock);
+    bool low = is_low_locked(p);
+    lock_release(&p->lock);
+    return low;
+}
+
+/* Waits for the stripe's present user, who is copying a few bytes. */
+static void lock_stripe(struct stripe *s)
+{
+    while (!try_lock_acquire(&s->lock)) {
+        struct timespec pause = {.tv_nsec = WAIT_FOR_STRIPE_NS};
+        nanosleep(&pause, NULL);
+    }
+}
+
+void pool_drop(struct pool *p, enum pool_drop cause)
+{
+    int saved_errno = errno;
+    lock_acquire(&p->lock);
+    drop_locked(p, cause);
+    lock_release(&p->lock);
+    for (unsigned i = 0; i < p->stripe_count; i++) {
+        lock_stripe(&p->stripes[i]);
+        wipe_stripe_locked(&p->stripes[i]);
+        try_lock_release(&p->stripes[i].lock);
+    }
+    errno = saved_errno;
+}
+
+int64_t pool_expire(struct pool *p)
+{
+    int     saved_errno = errno;
+    int64_t now_ns = clock_ticks_ns();
+    int64_t oldest_ns = INT64_MAX;
+    uint64_t lost = 0;
+    for (unsigned i = 0; i < p->stripe_count; i++) {
+        struct stripe *s = &p->stripes[i];
+        lock_stripe(s);
+        if (s->end != s->next && is_too_old(p, s->born_ns, now_ns)) {
+            lost += s->end - s->next;
+            wipe_stripe_locked(s);
+        }
+        if (s->end != s->next && s->born_ns < oldest_ns)
+            oldest_ns = s->born_ns;
+        try_lock_release(&s->lock);
+    }
+    lock_acquire(&p->lock);
+    p->expired_bytes += lost;
+    expire_locked(p, now_ns);
+    if (p->ring.count != 0 && ring_oldest_born_ns(&p->ring) < oldest_ns)
+        oldest_ns = ring_oldest_born_ns(&p->ring);
+    lock_release(&p->lock);
+    errno = saved_errno;
+    return oldest_ns == INT64_MAX ? -1 : oldest_ns + p->max_age_ns + 1;
+}
+
+void pool_rest(struct pool *p)
+{
+    pool_drop(p, POOL_DROP_FINALIZE);
+    lock_acquire(&p->lock);
+    set_level_locked(p, 0);
+    lock_release(&p->lock);
+    if (p->locked)
+        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ false);
+}
+
+bool pool_reuse(struct pool *p, const struct pool_settings *settings)
+{
+    if (p->capacity_bytes != settings->capacity_bytes)
+        return false;
+    lock_acquire(&p->lock);
+    p->max_age_ns = settings->max_age_ns;
+    p->budget = settings->budget;
+    p->clock_offset_ns = clock_offset_ns();
+    p->locked = settings->lock_memory;
+    lock_release(&p->lock);
+    if (p->locked)
+        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ true);
+    return true;
+}
+
+void pool_count(struct pool *p, struct pool_counts *counts)
+{
+    lock_acquire(&p->lock);
+    *counts = (struct pool_counts){.served = p->ring_served,
+                                   .missed = p->missed,
+                                   .fills = p->fills,
+                                   .filled_bytes = p->filled_bytes,
+                                   .expired_bytes = p->expired_bytes,
+                                   .alarms = p->alarms,
+                                   .held_bytes = p->ring.held_bytes,
+                                   .level_bytes = p->level_bytes};
+    for (int i = 0; i < POOL_DROP_CAUSES; i++)
+        counts->drops[i] = p->drops[i];
+    lock_release(&p->lock);
+    for (unsigned i = 0; i < p->stripe_count; i++) {
+        struct stripe *s = &p->stripes[i];
+        lock_stripe(s);
+        counts->served += s->served;
+        counts->held_bytes += s->end - s->next;
+        try_lock_release(&s->lock);
+    }
+}

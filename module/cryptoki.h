@@ -1,0 +1,31 @@
+/* cryptoki.h - p11-kit's PKCS#11 header, and what 3.0 and 3.2 added where that header is older. */
+#ifndef P11_PROXY_CRYPTOKI_H
+#define P11_PROXY_CRYPTOKI_H
+
+#include <p11-kit/pkcs11.h>
+
+typedef CK_FLAGS *CK_FLAGS_PTR;
+
+/* p11-kit 0.24, of Debian 12, ends at 2.40; 0.25 has 3.0; 0.26 has 3.2. */
+#ifndef CKF_INTERFACE_FORK_SAFE
+typedef struct CK_INTERFACE {
+    CK_UTF8CHAR *pInterfaceName;
+    CK_VOID_PTR  pFunctionList;
+    CK_FLAGS     flags;
+} CK_INTERFACE;
+typedef CK_INTERFACE  *CK_INTERFACE_PTR;
+typedef CK_INTERFACE **CK_INTERFACE_PTR_PTR;
+#define CKF_INTERFACE_FORK_SAFE 0x00000001UL
+#define CKR_TOKEN_RESOURCE_EXCEEDED 0x00000201UL
+#define CKR_OPERATION_CANCEL_FAILED 0x00000202UL
+#endif
+
+#ifndef CKF_ASYNC_SESSION
+typedef CK_ULONG               CK_SESSION_VALIDATION_FLAGS_TYPE;
+typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
+#define CKF_ASYNC_SESSION        0x00000008UL
+#define CKR_PENDING              0x00000203UL
+#define CKR_SEED_RANDOM_REQUIRED 0x00000205UL
+#endif
+
+#endif

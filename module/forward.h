@@ -1,0 +1,43 @@
+/* forward.h - what every forwarded call does around the target's own function. */
+#ifndef P11_PROXY_FORWARD_H
+#define P11_PROXY_FORWARD_H
+
+#include "sessions.h"
+#include "target.h"
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* Our own functions, in the lists that we publish. */
+#define P11_UPTO       302
+#define ROW(name, ...) CK_RV proxy_##name(PARAMS(__VA_ARGS__));
+#include "functions.def"
+
+/* True if a session of ours has that handle: the application never saw it, so it does not exist. */
+bool session_is_hidden(CK_SESSION_HANDLE handle);
+
+/* The target answered rv, not CKR_OK, to a call on that session: drop what can no longer be relied on. */
+void note_answer(CK_SESSION_HANDLE handle, CK_RV rv);
+
+/* The same for an answer about a whole slot. */
+void note_slot_answer(struct slot *slot, CK_RV rv);
+
+/* An operation began (or ended) on the session: the prefetch stays away meanwhile. */
+void note_operation(CK_SESSION_HANDLE handle, bool open);
+
+static inline bool handle_may_be_hidden(CK_SESSION_HANDLE handle)
+{
+    return (atomic_load_explicit(&state->hidden_bits, memory_order_relaxed) >> (handle & 63)) & 1;
+}
+
+static inline void busy_begin(CK_SESSION_HANDLE handle)
+{
+    atomic_store_explicit(&busy_place()->session, handle, memory_order_relaxed);
+}
+
+static inline void busy_end(void)
+{
+    atomic_store_explicit(&busy_place()->session, CK_INVALID_HANDLE, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* hidden.c - the prefetch's own sessions: opened for demand, closed before anybody could notice. */
+#include "hidden.h"
+
+#include "clock.h"
+#include "forward.h"
+#include "log.h"
+#include "prefetch.h"
+
+static const int64_t RETRY_NS = 10 * NS_PER_S;
+
+/* Must the token have so many more sessions than the application and we use. */
+enum { SESSIONS_TO_SPARE = 2 };
+
+/* Expects state->lock held. */
+static void publish_bits_locked(void)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < state->slot_count; i++)
+        if (state->slots[i].hidden != CK_INVALID_HANDLE)
+            bits |= (uint64_t)1 << (state->slots[i].hidden & 63);
+    atomic_store(&state->hidden_bits, bits);
+}
+
+/* The thread goes into the target for the slot, if nobody minds. */
+static bool go_in(struct slot *slot)
+{
+    lock_acquire(&state->lock);
+    bool may = slot->sessions != 0 && slot->hidden_banned == 0 && !slot->so_logged_in &&
+               atomic_load(&slot->suspect) != SUSPICION_SURE &&
+               (slot->hidden != CK_INVALID_HANDLE || clock_ticks_ns() >= slot->hidden_retry_ns);
+    slot->hidden_at_work = may;
+    lock_release(&state->lock);
+    if (may)
+        atomic_store(&state->thread_inside, 1);
+    return may;
+}
+
+static void come_out(struct slot *slot)
+{
+    atomic_store(&state->thread_inside, 0);
+    wake_word(&state->thread_inside);
+    lock_acquire(&state->lock);
+    slot->hidden_at_work = false;
+    atomic_fetch_add(&state->slot_bell, 1);
+    lock_release(&state->lock);
+    wake_word(&state->slot_bell);
+}
+
+/* A token that counts its sessions must have enough left for the application. */
+static bool token_has_room(struct slot *slot)
+{
+    CK_TOKEN_INFO info;
+    if (target.C_GetTokenInfo(slot->id, &info) != CKR_OK)
+        return false;
+    if (info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
+        info.ulMaxSessionCount == CK_UNAVAILABLE_INFORMATION ||
+        info.ulSessionCount == CK_UNAVAILABLE_INFORMATION)
+        return true;
+    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount;
+}
+
+/* Read-only where that is possible: it changes least. There are tokens that open no such session. */
+static CK_RV open_session(struct slot *slot, CK_SESSION_HANDLE *session, bool *is_rw)
+{
+    *is_rw = false;
+    CK_RV rv = target.C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
+    if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
+        return rv;
+    *is_rw = true;
+    return target.C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, session);
+}
+
+static bool open_hidden(struct slot *slot)
+{
+    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
+    bool              is_rw = false;
+    bool              opened = token_has_room(slot) && open_session(slot, &session, &is_rw) == CKR_OK;
+    lock_acquire(&state->lock);
+    slot->hidden = opened ? session : CK_INVALID_HANDLE;
+    slot->hidden_is_rw = is_rw;
+    slot->hidden_used_ns = clock_ticks_ns();
+    slot->hidden_retry_ns = opened ? 0 : clock_ticks_ns() + RETRY_NS;
+    publish_bits_locked();
+    lock_release(&state->lock);
+    if (!opened)
+        log_write(LOG_LEVEL_INFO, "slot %lu: the token has no session to spare, its pool is filled on "
+                                  "callers' sessions",
+                  slot->id);
+    return opened;
+}
+
+bool hidden_begin(struct slot *slot, CK_SESSION_HANDLE *session)
+{
+    if (!go_in(slot))
+        return false;
+    if (slot->hidden == CK_INVALID_HANDLE && !open_hidden(slot)) {
+        come_out(slot);
+        return false;
+    }
+    *session = slot->hidden;
+    return true;
+}
+
+void hidden_end(struct slot *slot, CK_RV rv)
+{
+    lock_acquire(&state->lock);
+    slot->hidden_used_ns = clock_ticks_ns();
+    switch (rv) {
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_TOKEN_NOT_PRESENT:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        slot->hidden = CK_INVALID_HANDLE;
+        publish_bits_locked();
+    }
+    lock_release(&state->lock);
+    note_slot_answer(slot, rv);
+    come_out(slot);
+}
+
+/* Takes the session away from the slot. The caller closes it. */
+static CK_SESSION_HANDLE take_away_locked(struct slot *slot)
+{
+    CK_SESSION_HANDLE session = slot->hidden;
+    slot->hidden = CK_INVALID_HANDLE;
+    publish_bits_locked();
+    return session;
+}
+
+static void close_session(CK_SESSION_HANDLE session)
+{
+    if (session != CK_INVALID_HANDLE)
+        target.C_CloseSession(session);
+}
+
+int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
+{
+    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
+    int64_t           next_ns = -1;
+    lock_acquire(&state->lock);
+    if (slot->hidden != CK_INVALID_HANDLE) {
+        next_ns = slot->hidden_used_ns + idle_ns;
+        if (clock_ticks_ns() >= next_ns && slot->hidden_banned == 0) {
+            session = take_away_locked(slot);
+            slot->hidden_at_work = true;
+            next_ns = -1;
+        }
+    }
+    lock_release(&state->lock);
+    if (session != CK_INVALID_HANDLE) {
+        atomic_store(&state->thread_inside, 1);
+        close_session(session);
+        come_out(slot);
+    }
+    return next_ns;
+}
+
+/* Waits until the thread is not in the target for the slot. Expects state->lock held; lets go of it
+ * meanwhile. */
+static void wait_for_thread_locked(struct slot *slot)
+{
+    while (slot->hidden_at_work) {
+        unsigned bell = atomic_load(&state->slot_bell);
+        lock_release(&state->lock);
+        wait_on_word(&state->slot_bell, bell, /* timeout_ns= */ -1);
+        lock_acquire(&state->lock);
+    }
+}
+
+void hidden_ban(struct slot *slot)
+{
+    if (slot == NULL)
+        return;
+    lock_acquire(&state->lock);
+    slot->hidden_banned++;
+    wait_for_thread_locked(slot);
+    CK_SESSION_HANDLE session = take_away_locked(slot);
+    lock_release(&state->lock);
+    close_session(session);
+}
+
+void hidden_allow(struct slot *slot)
+{
+    if (slot == NULL)
+        return;
+    lock_acquire(&state->lock);
+    slot->hidden_banned--;
+    lock_release(&state->lock);
+}
+
+bool hidden_give_way(void)
+{
+    bool gave = false;
+    lock_acquire(&state->lock);
+    unsigned count = state->slot_count;
+    lock_release(&state->lock);
+    for (unsigned i = 0; i < count; i++) {
+        struct slot *slot = &state->slots[i];
+        lock_acquire(&state->lock);
+        wait_for_thread_locked(slot);
+        CK_SESSION_HANDLE session = take_away_locked(slot);
+        slot->hidden_retry_ns = clock_ticks_ns() + RETRY_NS;
+        lock_release(&state->lock);
+        gave = gave || session != CK_INVALID_HANDLE;
+        close_session(session);
+    }
+    return gave;
+}

@@ -1,0 +1,237 @@
+/* lifecycle.c - C_Initialize and C_Finalize, one at a time, with nothing locked while the target runs. */
+#include "lifecycle.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "forward.h"
+#include "init_args.h"
+#include "prefetch.h"
+#include "settings.h"
+#include "slot_pools.h"
+
+enum begun {
+    BEGUN,
+    RECURSIVE, /* this thread is starting or stopping already, and the target called us back */
+    ELSEWHERE  /* life is in another, lasting state than expected */
+};
+
+/* These two outlive a fork, as the target does. */
+static bool target_has_os_locking;
+static bool exit_handler_registered;
+
+static pid_t this_thread(void)
+{
+    return (pid_t)syscall(SYS_gettid);
+}
+
+static enum begun life_begin(enum life expected, enum life next)
+{
+    state_prepare();
+    for (;;) {
+        lock_acquire(&state->lock);
+        unsigned life = atomic_load(&state->life);
+        bool     passing = life == LIFE_STARTING || life == LIFE_STOPPING;
+        bool     own = passing && state->life_owner == this_thread();
+        if (life == expected) {
+            atomic_store(&state->life, next);
+            state->life_owner = this_thread();
+        }
+        lock_release(&state->lock);
+        if (life == expected)
+            return BEGUN;
+        if (own)
+            return RECURSIVE;
+        if (!passing)
+            return ELSEWHERE;
+        wait_on_word(&state->life, life, /* timeout_ns= */ -1);
+    }
+}
+
+static void life_end(enum life life)
+{
+    atomic_store(&state->life, life);
+    wake_word(&state->life);
+}
+
+bool life_enter(void)
+{
+    for (;;) {
+        atomic_fetch_add(&state->calls_inside, 1);
+        unsigned life = atomic_load(&state->life);
+        if (life == LIFE_UP)
+            return true;
+        life_leave();
+        if (life != LIFE_STOPPING || state->life_owner == this_thread())
+            return false;
+        /* C_Finalize may yet fail, and then this call goes on as if nothing had been. */
+        wait_on_word(&state->life, life, /* timeout_ns= */ -1);
+    }
+}
+
+void life_leave(void)
+{
+    if (atomic_fetch_sub(&state->calls_inside, 1) == 1 && atomic_load(&state->life) == LIFE_STOPPING)
+        wake_word(&state->calls_inside);
+}
+
+static void wait_until_nobody_is_inside(void)
+{
+    unsigned inside;
+    while ((inside = atomic_load(&state->calls_inside)) != 0)
+        wait_on_word(&state->calls_inside, inside, /* timeout_ns= */ -1);
+}
+
+/* Forgets this life. The thread is gone and nobody is inside. */
+static void forget_life(void)
+{
+    sessions_forget();
+    slot_pools_rest();
+    lock_acquire(&state->lock);
+    atomic_store(&state->hidden_bits, 0);
+    state->slot_count = 0;
+    state->threads_permitted = state->pools_permitted = false;
+    lock_release(&state->lock);
+}
+
+static bool load_target(struct message *message)
+{
+    char                  why[MESSAGE_BYTES];
+    char                  origin[PATH_MAX];
+    const struct config  *config;
+    if (!settings_load(message))
+        return false;
+    config = settings();
+    if (config_check_target(config, message) != 0)
+        return false;
+    if (target_load(config->target, why, sizeof why))
+        return true;
+    message_set(message, "%s: %s",
+                config_origin(config_find(config, "x-target"), origin, sizeof origin), why);
+    return false;
+}
+
+void life_prepare_target(void)
+{
+    struct message unheard;
+    if (target_is_loaded() || life_begin(LIFE_DOWN, LIFE_STARTING) != BEGUN)
+        return;
+    load_target(&unheard);
+    life_end(LIFE_DOWN);
+}
+
+/* A target that another user finalized behind our back answers so. */
+static bool target_is_initialized(void)
+{
+    CK_INFO info;
+    return target.C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED;
+}
+
+static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_permitted)
+{
+    struct init_plan plan;
+    init_plan(&plan, callers, want_thread, settings()->target_init);
+    if (settings()->pool_threads == CONFIG_THREADS_REQUIRE && !plan.thread_permitted)
+        return CKR_NEED_TO_CREATE_THREADS;
+
+    *thread_permitted = plan.thread_permitted;
+    CK_RV rv = target.C_Initialize(plan.args);
+    if (plan.may_fall_back && (rv == CKR_CANT_LOCK || rv == CKR_ARGUMENTS_BAD)) {
+        *thread_permitted = false;
+        rv = target.C_Initialize(plan.fallback);
+    }
+    if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED) {
+        /* By our parent before a fork, as we wanted it; or by another user, who knows how. */
+        *thread_permitted = *thread_permitted && target_has_os_locking;
+    } else if (rv == CKR_OK)
+        target_has_os_locking = *thread_permitted;
+    return rv;
+}
+
+static CK_RV start(void *callers)
+{
+    struct message message;
+    if (!load_target(&message)) {
+        log_write(LOG_LEVEL_ERROR, "%s", message.text);
+        return CKR_GENERAL_ERROR;
+    }
+    const struct config *config = settings();
+    bool                 pools = config->pool && state_is_wiped_on_fork();
+    bool                 threads = false;
+    if (config->pool && !pools)
+        log_write(LOG_LEVEL_WARNING, "no pool: this system does not prove that it wipes memory on fork");
+    CK_RV rv = initialize_target(
+        callers, pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
+    if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        return rv;
+
+    lock_acquire(&state->lock);
+    state->threads_permitted = threads;
+    state->pools_permitted = pools;
+    atomic_store(&state->pool_budget, config->pool_size_bytes);
+    lock_release(&state->lock);
+    /* Handlers run in reverse: ours, before those that the target registered just now. */
+    if (threads && !exit_handler_registered)
+        exit_handler_registered = atexit(prefetch_at_exit) == 0;
+    return rv;
+}
+
+/* Where memory is not wiped on fork, a child finds its parent's life. Only C_Initialize asks. */
+static void forget_parents_life(void)
+{
+    static pid_t owner;
+    if (state_is_wiped_on_fork())
+        return;
+    if (owner != 0 && owner != getpid())
+        memset(state, 0, sizeof *state);
+    owner = getpid();
+}
+
+CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
+{
+    state_prepare();
+    forget_parents_life();
+    for (;;) {
+        switch (life_begin(LIFE_DOWN, LIFE_STARTING)) {
+        case BEGUN: {
+            CK_RV rv = start(pInitArgs);
+            life_end(rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED ? LIFE_UP : LIFE_DOWN);
+            return rv;
+        }
+        case RECURSIVE:
+            return CKR_FUNCTION_FAILED;
+        case ELSEWHERE:
+            if (target_is_initialized())
+                return CKR_CRYPTOKI_ALREADY_INITIALIZED;
+            if (life_begin(LIFE_UP, LIFE_STOPPING) == BEGUN) {
+                wait_until_nobody_is_inside();
+                prefetch_stop();
+                forget_life();
+                life_end(LIFE_DOWN);
+            }
+        }
+    }
+}
+
+CK_RV proxy_C_Finalize(CK_VOID_PTR pReserved)
+{
+    switch (life_begin(LIFE_UP, LIFE_STOPPING)) {
+    case RECURSIVE:
+        return CKR_FUNCTION_FAILED;
+    case ELSEWHERE:
+        return target.C_Finalize(pReserved);
+    case BEGUN:
+        break;
+    }
+    /* C_Finalize beside any other call is undefined, so our own calls must be over. */
+    wait_until_nobody_is_inside();
+    prefetch_stop();
+    CK_RV rv = target.C_Finalize(pReserved);
+    bool  over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (over)
+        forget_life();
+    life_end(over ? LIFE_DOWN : LIFE_UP);
+    return rv;
+}

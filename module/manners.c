@@ -1,0 +1,163 @@
+/* manners.c - what was learned of how a slot's token takes C_GenerateRandom. */
+#include "manners.h"
+
+#include "clock.h"
+#include "log.h"
+#include "settings.h"
+
+enum {
+    FIRST_CALL_BYTES = 1024,
+    LEAST_CALL_BYTES = 8 /* there are tokens that refuse less */
+};
+
+/* A longer call keeps the application's other calls to a serial token waiting. */
+static const int64_t SHORT_CALL_NS = 5 * NS_PER_MS;
+static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
+static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
+
+static size_t most_call_bytes(void)
+{
+    return settings()->pool_size_bytes / 2;
+}
+
+size_t manners_call_bytes(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    if (m->call_bytes == 0)
+        m->call_bytes = FIRST_CALL_BYTES;
+    size_t call_bytes = m->call_bytes;
+    lock_release(&slot->manners_lock);
+    return call_bytes;
+}
+
+bool manners_may_fill(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    int64_t retry_at_ns = slot->manners.retry_at_ns;
+    lock_release(&slot->manners_lock);
+    return retry_at_ns == 0 || clock_exact_ns() >= retry_at_ns;
+}
+
+void manners_of(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t *least_bytes)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    *most_bytes = m->refused_bytes != 0 && len_bytes >= m->refused_bytes ? m->call_bytes : len_bytes;
+    *least_bytes = m->least_bytes != 0 ? m->least_bytes : 1;
+    lock_release(&slot->manners_lock);
+}
+
+/* Whether two calls of different size lasted about the same: then it is the call that costs, not the
+ * bytes. Never less than the smallest call: it could not be shorter. */
+static bool is_flat_locked(const struct token_manners *m, size_t asked_bytes, int64_t took_ns)
+{
+    if (m->small_bytes == 0 || asked_bytes == m->small_bytes)
+        return false;
+    int64_t larger_ns = asked_bytes > m->small_bytes ? took_ns : m->small_ns;
+    int64_t smaller_ns = asked_bytes > m->small_bytes ? m->small_ns : took_ns;
+    return larger_ns <= smaller_ns + smaller_ns / 4;
+}
+
+static void grow_locked(struct token_manners *m)
+{
+    size_t twice = m->call_bytes * 2;
+    if (twice <= most_call_bytes() && (m->refused_bytes == 0 || twice < m->refused_bytes) &&
+        (m->long_bytes == 0 || twice < m->long_bytes))
+        m->call_bytes = twice;
+}
+
+static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64_t took_ns)
+{
+    bool   cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
+    size_t least = m->least_bytes > LEAST_CALL_BYTES ? m->least_bytes : LEAST_CALL_BYTES;
+    if (cheap && asked_bytes >= m->call_bytes)
+        grow_locked(m);
+    else if (!cheap && asked_bytes <= m->call_bytes && asked_bytes / 2 >= least) {
+        /* Long: by its size, or by itself? A call of half the size tells. */
+        if (m->small_bytes != 0 && asked_bytes > m->small_bytes)
+            m->long_bytes = asked_bytes;
+        m->call_bytes = asked_bytes / 2;
+    }
+    if (m->small_bytes == 0 || asked_bytes <= m->small_bytes) {
+        m->small_bytes = asked_bytes;
+        m->small_ns = took_ns;
+    }
+}
+
+void manners_taken(struct slot *slot, size_t asked_bytes, int64_t took_ns)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    bool was_failing = m->failing;
+    m->failing = false;
+    m->retry_at_ns = m->pause_ns = 0;
+    if (took_ns >= 0 && asked_bytes >= LEAST_CALL_BYTES)
+        learn_time_locked(m, asked_bytes, took_ns);
+    lock_release(&slot->manners_lock);
+    if (was_failing)
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives random bytes again", slot->id);
+}
+
+void manners_too_much(struct slot *slot, size_t asked_bytes)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    if (m->refused_bytes == 0 || asked_bytes < m->refused_bytes)
+        m->refused_bytes = asked_bytes;
+    if (m->call_bytes >= asked_bytes && asked_bytes / 2 >= LEAST_CALL_BYTES)
+        m->call_bytes = asked_bytes / 2;
+    lock_release(&slot->manners_lock);
+}
+
+void manners_too_little(struct slot *slot, size_t asked_bytes, size_t taken_bytes)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    if (asked_bytes < taken_bytes && m->least_bytes <= asked_bytes)
+        m->least_bytes = taken_bytes;
+    if (m->call_bytes < taken_bytes)
+        m->call_bytes = taken_bytes;
+    lock_release(&slot->manners_lock);
+}
+
+void manners_failed(struct slot *slot, CK_RV rv)
+{
+    lock_acquire(&slot->manners_lock);
+    struct token_manners *m = &slot->manners;
+    bool                  was_failing = m->failing;
+    int64_t               pause_ns = m->pause_ns == 0 ? FIRST_PAUSE_NS : m->pause_ns * 2;
+    m->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
+    m->retry_at_ns = clock_exact_ns() + m->pause_ns;
+    m->failing = true;
+    lock_release(&slot->manners_lock);
+    if (!was_failing)
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx", slot->id, rv);
+}
+
+bool manners_is_failing(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    bool failing = slot->manners.failing;
+    lock_release(&slot->manners_lock);
+    return failing;
+}
+
+void manners_hope(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    slot->manners.retry_at_ns = slot->manners.pause_ns = 0;
+    lock_release(&slot->manners_lock);
+}
+
+void manners_forget(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    slot->manners = (struct token_manners){0};
+    lock_release(&slot->manners_lock);
+}
+
+bool manners_is_about_length(CK_RV rv)
+{
+    return rv == CKR_ARGUMENTS_BAD || rv == CKR_DATA_LEN_RANGE || rv == CKR_DATA_INVALID;
+}

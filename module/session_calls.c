@@ -1,0 +1,118 @@
+/* session_calls.c - opening and closing sessions, and how many there are. */
+#include "forward.h"
+#include "prefetch.h"
+
+CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication, CK_NOTIFY Notify,
+                          CK_SESSION_HANDLE_PTR phSession)
+{
+    CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
+    if (rv == CKR_SESSION_COUNT && hidden_give_way())
+        rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
+    if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP)
+        session_opened(*phSession, slotID, (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0);
+    return rv;
+}
+
+/* After such an answer to C_CloseSession the session is no more, whatever the code. */
+static bool is_gone(CK_RV rv)
+{
+    switch (rv) {
+    case CKR_OK:
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_TOKEN_NOT_PRESENT:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The slot has no session of the application any more: the token logs out, and takes with it what the pool
+ * was fetched under. Expects ours closed. */
+static void last_session_closed(struct slot *slot)
+{
+    slot_drop_pool(slot, POOL_DROP_SESSIONS);
+    lock_acquire(&state->lock);
+    slot->so_logged_in = false;
+    lock_release(&state->lock);
+}
+
+CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
+{
+    unsigned flags;
+    bool     last = false;
+    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
+        return CKR_SESSION_HANDLE_INVALID;
+    /* Forgotten before it is closed: afterwards the token may give the handle to somebody else. */
+    struct slot *slot = session_closed(hSession, &flags, &last);
+    if (last)
+        hidden_ban(slot);
+    CK_RV rv = target.C_CloseSession(hSession);
+    if (slot != NULL && !is_gone(rv))
+        session_opened(hSession, slot->id, flags);
+    else if (last)
+        last_session_closed(slot);
+    if (last)
+        hidden_allow(slot);
+    return rv;
+}
+
+CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
+{
+    struct slot *slot = slot_find(slotID);
+    if (slot == NULL)
+        return target.C_CloseAllSessions(slotID);
+    hidden_ban(slot);
+    sessions_closed(slot);
+    CK_RV rv = target.C_CloseAllSessions(slotID);
+    last_session_closed(slot);
+    hidden_allow(slot);
+    return rv;
+}
+
+/* Ours, as the application must not count it. */
+struct ours {
+    CK_SESSION_HANDLE session;
+    bool              is_rw;
+};
+
+static struct ours ours_of(struct slot *slot)
+{
+    struct ours ours = {CK_INVALID_HANDLE, false};
+    if (slot == NULL)
+        return ours;
+    lock_acquire(&state->lock);
+    ours = (struct ours){slot->hidden, slot->hidden_is_rw};
+    lock_release(&state->lock);
+    return ours;
+}
+
+static void subtract_one(CK_ULONG *count)
+{
+    if (*count != 0 && *count != CK_UNAVAILABLE_INFORMATION)
+        --*count;
+}
+
+CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
+{
+    struct slot *slot = slot_find(slotID);
+    struct ours  before = ours_of(slot);
+    CK_RV        rv = target.C_GetTokenInfo(slotID, pInfo);
+    struct ours  after = ours_of(slot);
+    /* Opened or closed while the token counted: ask again, but not for ever. */
+    for (int tries = 0; before.session != after.session && rv == CKR_OK && tries < 3; tries++) {
+        before = after;
+        rv = target.C_GetTokenInfo(slotID, pInfo);
+        after = ours_of(slot);
+    }
+    if (rv == CKR_OK && pInfo != NULL && before.session != CK_INVALID_HANDLE) {
+        subtract_one(&pInfo->ulSessionCount);
+        if (before.is_rw)
+            subtract_one(&pInfo->ulRwSessionCount);
+    }
+    if (rv != CKR_OK && slot != NULL)
+        note_slot_answer(slot, rv);
+    return rv;
+}

@@ -1,0 +1,210 @@
+/* sessions.c - a hash table of live session handles that readers need no lock for. */
+#include "sessions.h"
+
+#include "wiped.h"
+
+enum { FIRST_PLACES = 512 };
+
+/*
+ * Open addressing with linear probing; at most half of the places, a power of two, are taken. An
+ * outgrown index stays mapped, since somebody may be reading it. Changes happen under state->lock.
+ */
+struct session_index {
+    size_t                    places;
+    struct session_index     *outgrown;
+    _Atomic(struct session *) at[];
+};
+
+/* Where entries come from: as many as the index has room for. */
+struct session_segment {
+    size_t                  count;
+    struct session_segment *earlier;
+    struct session          entries[];
+};
+
+static size_t home_of(CK_SESSION_HANDLE handle, size_t mask)
+{
+    return (size_t)(((uint64_t)handle * 0x9E3779B97F4A7C15ULL) >> 32) & mask;
+}
+
+struct session *session_find(CK_SESSION_HANDLE handle)
+{
+    struct session_index *index = atomic_load_explicit(&state->sessions, memory_order_acquire);
+    if (index == NULL || index->places == 0 || handle == CK_INVALID_HANDLE)
+        return NULL;
+    size_t mask = index->places - 1;
+    size_t place = home_of(handle, mask);
+    for (size_t steps = 0; steps <= mask; steps++) {
+        struct session *session = atomic_load_explicit(&index->at[place], memory_order_acquire);
+        if (session == NULL)
+            return NULL;
+        if (atomic_load_explicit(&session->handle, memory_order_acquire) == handle)
+            return session;
+        place = (place + 1) & mask;
+    }
+    return NULL;
+}
+
+static void index_locked(struct session_index *index, struct session *session)
+{
+    size_t mask = index->places - 1;
+    size_t place = home_of(atomic_load(&session->handle), mask);
+    while (atomic_load_explicit(&index->at[place], memory_order_relaxed) != NULL)
+        place = (place + 1) & mask;
+    atomic_store_explicit(&index->at[place], session, memory_order_release);
+}
+
+static bool add_segment_locked(size_t count)
+{
+    void  *memory;
+    size_t bytes = sizeof(struct session_segment) + count * sizeof(struct session);
+    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+        return false;
+    struct session_segment *segment = memory;
+    segment->count = count;
+    segment->earlier = state->session_segments;
+    state->session_segments = segment;
+    for (size_t i = 0; i < count; i++) {
+        segment->entries[i].next_free = state->free_session;
+        state->free_session = &segment->entries[i];
+    }
+    return true;
+}
+
+static bool grow_index_locked(size_t places)
+{
+    void                 *memory;
+    struct session_index *old = atomic_load(&state->sessions);
+    size_t                bytes = sizeof(struct session_index) + places * sizeof(struct session *);
+    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+        return false;
+    struct session_index *index = memory;
+    index->places = places;
+    index->outgrown = old;
+    for (size_t i = 0; old != NULL && i < old->places; i++)
+        if (atomic_load(&old->at[i]) != NULL)
+            index_locked(index, atomic_load(&old->at[i]));
+    atomic_store_explicit(&state->sessions, index, memory_order_release);
+    return true;
+}
+
+/* An entry to use, and room for it in the index. */
+static struct session *new_entry_locked(void)
+{
+    if (state->free_session == NULL) {
+        struct session_index *old = atomic_load(&state->sessions);
+        size_t                places = old != NULL ? old->places * 2 : FIRST_PLACES;
+        size_t                entries = old != NULL ? old->places / 2 : FIRST_PLACES / 2;
+        if (!grow_index_locked(places) || !add_segment_locked(entries))
+            return NULL;
+    }
+    struct session *session = state->free_session;
+    state->free_session = session->next_free;
+    return session;
+}
+
+static void unindex_locked(struct session_index *index, struct session *session)
+{
+    size_t mask = index->places - 1;
+    size_t hole = home_of(atomic_load(&session->handle), mask);
+    while (atomic_load_explicit(&index->at[hole], memory_order_relaxed) != session)
+        hole = (hole + 1) & mask;
+    /* Close the gap, so that what was put further on because of it is still found. */
+    for (size_t next = (hole + 1) & mask;; next = (next + 1) & mask) {
+        struct session *moved = atomic_load_explicit(&index->at[next], memory_order_relaxed);
+        if (moved == NULL)
+            break;
+        size_t home = home_of(atomic_load(&moved->handle), mask);
+        if (((next - home) & mask) >= ((next - hole) & mask)) {
+            atomic_store_explicit(&index->at[hole], moved, memory_order_release);
+            hole = next;
+        }
+    }
+    atomic_store_explicit(&index->at[hole], NULL, memory_order_release);
+}
+
+static void free_entry_locked(struct session *session)
+{
+    session_operates(session, false);
+    atomic_store_explicit(&session->handle, CK_INVALID_HANDLE, memory_order_release);
+    session->slot->sessions--;
+    session->next_free = state->free_session;
+    state->free_session = session;
+}
+
+static void forget_locked(struct session *session)
+{
+    unindex_locked(atomic_load(&state->sessions), session);
+    free_entry_locked(session);
+}
+
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags)
+{
+    if (handle == CK_INVALID_HANDLE || !state_is_wiped_on_fork())
+        return;
+    lock_acquire(&state->lock);
+    struct session *stale = session_find(handle);
+    if (stale != NULL)
+        forget_locked(stale);
+    struct slot    *slot = slot_of_locked(slot_id);
+    struct session *session = slot != NULL ? new_entry_locked() : NULL;
+    if (session != NULL) {
+        session->slot = slot;
+        session->flags = flags;
+        atomic_store(&session->generation, atomic_load(&slot->generation));
+        atomic_store_explicit(&session->handle, handle, memory_order_release);
+        index_locked(atomic_load(&state->sessions), session);
+        slot->sessions++;
+    }
+    lock_release(&state->lock);
+}
+
+struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last)
+{
+    lock_acquire(&state->lock);
+    struct session *session = session_find(handle);
+    struct slot    *slot = NULL;
+    if (session != NULL) {
+        slot = session->slot;
+        *flags = session->flags;
+        forget_locked(session);
+        *last = slot->sessions == 0;
+    }
+    lock_release(&state->lock);
+    return slot;
+}
+
+static void forget_all_locked(const struct slot *slot)
+{
+    for (struct session_segment *s = state->session_segments; s != NULL; s = s->earlier)
+        for (size_t i = 0; i < s->count; i++)
+            if (atomic_load(&s->entries[i].handle) != CK_INVALID_HANDLE &&
+                (slot == NULL || s->entries[i].slot == slot))
+                forget_locked(&s->entries[i]);
+}
+
+void sessions_closed(struct slot *slot)
+{
+    lock_acquire(&state->lock);
+    if (slot->sessions != 0)
+        forget_all_locked(slot);
+    lock_release(&state->lock);
+}
+
+void sessions_forget(void)
+{
+    lock_acquire(&state->lock);
+    forget_all_locked(NULL);
+    lock_release(&state->lock);
+}
+
+void session_operates(struct session *session, bool operating)
+{
+    if (atomic_load_explicit(&session->operating, memory_order_relaxed) == operating ||
+        atomic_exchange(&session->operating, operating) == operating)
+        return;
+    if (operating)
+        atomic_fetch_add(&session->slot->operations, 1);
+    else
+        atomic_fetch_sub(&session->slot->operations, 1);
+}

@@ -1,0 +1,45 @@
+/* sessions.h - the application's open sessions: whose handle is live, and on which slot.
+ *
+ * Looking up costs the same for ten sessions and for a hundred thousand, takes no lock and may run
+ * beside any change. Not finding a session is always safe: the call goes to the token.
+ */
+#ifndef P11_PROXY_SESSIONS_H
+#define P11_PROXY_SESSIONS_H
+
+#include "state.h"
+
+enum {
+    SESSION_IS_ASYNC = 1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
+};
+
+/* Stays where it is for good, and is used again for other sessions once it is free. */
+struct session {
+    _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
+    struct slot              *slot;
+    atomic_uint               generation; /* the slot's when the token last answered for this session */
+    atomic_bool               operating;  /* it has a cryptographic operation open */
+    unsigned                  flags;
+    struct session           *next_free;
+};
+
+/* The live session of that handle, or NULL. Any thread, no lock. */
+struct session *session_find(CK_SESSION_HANDLE handle);
+
+/* Remembers a session that the token has just opened. Out of memory it is not remembered, which
+ * costs speed only. Any thread; takes state->lock. */
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags);
+
+/* Forgets it. Returns its slot, or NULL if it was not known; *flags is what it was opened with, *last
+ * whether it was the last one of the slot. Any thread; takes state->lock. */
+struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last);
+
+/* Forgets all of a slot. Any thread; takes state->lock. */
+void sessions_closed(struct slot *slot);
+
+/* Forgets all of all slots. Any thread; takes state->lock. */
+void sessions_forget(void);
+
+/* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
+void session_operates(struct session *session, bool operating);
+
+#endif

@@ -1,0 +1,76 @@
+/* state.c - makes the one mapping that all mutable state lies in. */
+#include "state.h"
+
+#include "wiped.h"
+
+_Static_assert(BUSY_PLACES == 64, "busy_place() takes the upper six bits of a hash");
+
+/* Until there is a better one, and where no protection against fork is to be had. */
+static struct state ordinary_state;
+
+struct state *state = &ordinary_state;
+
+static atomic_int prepare_result = 1;
+static struct lock prepare_lock;
+
+int state_prepare(void)
+{
+    if (atomic_load(&prepare_result) <= 0)
+        return atomic_load(&prepare_result);
+    lock_acquire(&prepare_lock);
+    if (atomic_load(&prepare_result) > 0) {
+        void *memory;
+        int   rc = wiped_map(&memory, sizeof(struct state), /* lock_memory= */ false);
+        if (rc == 0)
+            state = memory;
+        atomic_store(&prepare_result, rc);
+    }
+    lock_release(&prepare_lock);
+    return atomic_load(&prepare_result);
+}
+
+bool state_is_wiped_on_fork(void)
+{
+    return state != &ordinary_state;
+}
+
+struct slot *slot_of_locked(CK_SLOT_ID id)
+{
+    for (unsigned i = 0; i < state->slot_count; i++)
+        if (state->slots[i].id == id)
+            return &state->slots[i];
+    if (state->slot_count == SLOTS_MAX)
+        return NULL;
+    struct slot *slot = &state->slots[state->slot_count];
+    slot->id = id;
+    atomic_store(&slot->generation, 1);
+    state->slot_count++;
+    return slot;
+}
+
+struct slot *slot_find(CK_SLOT_ID id)
+{
+    struct slot *found = NULL;
+    lock_acquire(&state->lock);
+    for (unsigned i = 0; i < state->slot_count && found == NULL; i++)
+        if (state->slots[i].id == id)
+            found = &state->slots[i];
+    lock_release(&state->lock);
+    return found;
+}
+
+void slot_drop_pool(struct slot *slot, enum pool_drop cause)
+{
+    struct pool *pool = atomic_load(&slot->pool);
+    if (pool != NULL)
+        pool_drop(pool, cause);
+}
+
+void state_drop_pools(enum pool_drop cause)
+{
+    lock_acquire(&state->lock);
+    unsigned count = state->slot_count;
+    lock_release(&state->lock);
+    for (unsigned i = 0; i < count; i++)
+        slot_drop_pool(&state->slots[i], cause);
+}

@@ -1,0 +1,436 @@
+/* test_log.c - where a line goes, what it looks like, and what it leaves alone. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "log.h"
+
+static char folder[64], socket_path[96], file_path[96];
+static int daemon_fd;   /* stands for the syslog daemon; -1: there is none */
+static int stderr_pipe; /* what came out on stderr */
+
+static void set_up(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int ends[2];
+
+    strcpy(folder, "/tmp/p11-proxy-log.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(socket_path, sizeof socket_path, "%s/log", folder);
+    snprintf(file_path, sizeof file_path, "%s/file", folder);
+    daemon_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    strcpy(address.sun_path, socket_path);
+    ck_assert_int_eq(bind(daemon_fd, (struct sockaddr *)&address, sizeof address), 0);
+    log_syslog_socket(socket_path);
+
+    ck_assert_int_eq(pipe2(ends, O_NONBLOCK), 0);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    stderr_pipe = ends[0];
+}
+
+static void tear_down(void)
+{
+    unlink(socket_path);
+    unlink(file_path);
+    rmdir(folder);
+}
+
+static void stop_daemon(void)
+{
+    close(daemon_fd);
+    unlink(socket_path);
+}
+
+static void configure(const char *text)
+{
+    struct log_settings settings;
+
+    ck_assert_int_eq(log_settings_parse(&settings, text), 0);
+    log_configure(&settings);
+}
+
+/* "<83>p11-proxy[123]: hello" of this process, in a buffer that the next call overwrites. */
+static const char *line_of(const char *before, const char *text, const char *after)
+{
+    static char line[2048];
+
+    snprintf(line, sizeof line, "%sp11-proxy[%d]: %s%s", before, (int)getpid(), text, after);
+    return line;
+}
+
+/* What is waiting, as a string; "" for nothing. */
+static const char *got(int fd)
+{
+    static char text[8192];
+    ssize_t n = read(fd, text, sizeof text - 1);
+
+    text[n > 0 ? n : 0] = '\0';
+    return text;
+}
+
+static const char *file_content(void)
+{
+    int fd = open(file_path, O_RDONLY);
+    const char *text = got(fd);
+
+    close(fd);
+    return text;
+}
+
+START_TEST(settings_are_a_destination_and_perhaps_a_level)
+{
+    struct log_settings s;
+
+    ck_assert_int_eq(log_settings_parse(&s, "off"), 0);
+    ck_assert_int_eq(s.destination, LOG_TO_NOTHING);
+    ck_assert_int_eq(log_settings_parse(&s, "syslog"), 0);
+    ck_assert_int_eq(s.destination, LOG_TO_SYSLOG);
+    ck_assert_int_eq(s.level, LOG_LEVEL_WARNING);
+    ck_assert_str_eq(s.path, "");
+    ck_assert_int_eq(log_settings_parse(&s, "stderr \t debug"), 0);
+    ck_assert_int_eq(s.destination, LOG_TO_STDERR);
+    ck_assert_int_eq(s.level, LOG_LEVEL_DEBUG);
+    ck_assert_int_eq(log_settings_parse(&s, "/var/log/p11 error"), 0);
+    ck_assert_int_eq(s.destination, LOG_TO_FILE);
+    ck_assert_int_eq(s.level, LOG_LEVEL_ERROR);
+    ck_assert_str_eq(s.path, "/var/log/p11");
+}
+END_TEST
+
+START_TEST(bad_settings_are_refused_and_change_nothing)
+{
+    static const char *const bad[] = {
+        "", "Off", "log", "syslog loud", "syslog info debug", "relative/path", "/a b c", "debug"};
+    struct log_settings s = {LOG_TO_STDERR, LOG_LEVEL_INFO, "mark"};
+    char long_path[LOG_PATH_BYTES + 1];
+
+    errno = 77;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(log_settings_parse(&s, bad[i]) == -EINVAL, "was taken: '%s'", bad[i]);
+    memset(long_path, 'a', sizeof long_path);
+    long_path[0] = '/';
+    long_path[LOG_PATH_BYTES] = '\0';
+    ck_assert_int_eq(log_settings_parse(&s, long_path), -EINVAL);
+    ck_assert_str_eq(s.path, "mark");
+    ck_assert_int_eq(errno, 77);
+    long_path[LOG_PATH_BYTES - 1] = '\0';
+    ck_assert_int_eq(log_settings_parse(&s, long_path), 0);
+}
+END_TEST
+
+START_TEST(until_configured_warnings_go_to_syslog)
+{
+    log_write(LOG_LEVEL_INFO, "no");
+    log_write(LOG_LEVEL_WARNING, "hello %d", 7);
+    ck_assert_str_eq(got(daemon_fd), line_of("<84>", "hello 7", ""));
+    ck_assert_str_eq(got(daemon_fd), "");
+    ck_assert_str_eq(got(stderr_pipe), "");
+}
+END_TEST
+
+START_TEST(each_level_has_its_syslog_priority)
+{
+    static const char *const priority[] = {"<83>", "<84>", "<86>", "<87>"};
+
+    configure("syslog debug");
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
+        log_write((enum log_level)level, "x");
+        ck_assert_str_eq(got(daemon_fd), line_of(priority[level], "x", ""));
+    }
+}
+END_TEST
+
+START_TEST(only_the_level_in_force_and_graver_ones_are_written)
+{
+    static const char *const words[] = {"stderr error", "stderr warning", "stderr info",
+                                        "stderr debug"};
+
+    configure(words[_i]);
+    for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++) {
+        ck_assert_int_eq(log_wanted((enum log_level)level), level <= _i);
+        log_write((enum log_level)level, "x");
+        ck_assert_str_eq(got(stderr_pipe), level <= _i ? line_of("", "x", "\n") : "");
+    }
+    ck_assert_str_eq(got(daemon_fd), "");
+}
+END_TEST
+
+START_TEST(off_writes_nothing_anywhere)
+{
+    configure("off debug");
+    ck_assert(!log_wanted(LOG_LEVEL_ERROR));
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_str_eq(got(daemon_fd), "");
+    ck_assert_str_eq(got(stderr_pipe), "");
+}
+END_TEST
+
+START_TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
+{
+    stop_daemon();
+    configure("syslog debug");
+    log_write(LOG_LEVEL_WARNING, "lost");
+    ck_assert_str_eq(got(stderr_pipe), "");
+    log_write(LOG_LEVEL_ERROR, "seen");
+    ck_assert_str_eq(got(stderr_pipe), line_of("", "seen", "\n"));
+}
+END_TEST
+
+START_TEST(an_error_with_a_syslog_stays_off_a_stderr_that_is_no_terminal)
+{
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "x", ""));
+    ck_assert_str_eq(got(stderr_pipe), "");
+}
+END_TEST
+
+START_TEST(an_error_goes_to_a_terminal_as_well)
+{
+    int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+    char name[64];
+    int side;
+
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0 ||
+        ptsname_r(terminal, name, sizeof name) != 0)
+        return; /* no pseudo-terminals in this sandbox */
+    side = open(name, O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(side, 0);
+    ck_assert_int_eq(dup2(side, STDERR_FILENO), STDERR_FILENO);
+    log_write(LOG_LEVEL_WARNING, "x");
+    ck_assert_str_eq(got(terminal), "");
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_str_eq(got(terminal), line_of("", "x", "\r\n"));
+    got(daemon_fd);
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "x", ""));
+}
+END_TEST
+
+START_TEST(a_file_is_appended_to_and_follows_a_rotation)
+{
+    char settings[128], expected[256], rotated[128];
+    struct stat st;
+
+    umask(0);
+    snprintf(settings, sizeof settings, "%s info", file_path);
+    configure(settings);
+    ck_assert_int_eq(stat(file_path, &st), 0); /* already there */
+    ck_assert_uint_eq(st.st_mode & 07777, 0640);
+    log_write(LOG_LEVEL_INFO, "one");
+    log_write(LOG_LEVEL_ERROR, "two");
+    strcpy(expected, line_of("", "one", "\n"));
+    strcat(expected, line_of("", "two", "\n"));
+    ck_assert_str_eq(file_content(), expected);
+
+    snprintf(rotated, sizeof rotated, "%s.1", file_path);
+    ck_assert_int_eq(rename(file_path, rotated), 0);
+    log_write(LOG_LEVEL_INFO, "three");
+    ck_assert_str_eq(file_content(), line_of("", "three", "\n"));
+    unlink(rotated);
+    ck_assert_str_eq(got(daemon_fd), "");
+    ck_assert_str_eq(got(stderr_pipe), "");
+}
+END_TEST
+
+START_TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
+{
+    const char *why = "the log file /nowhere/log cannot be written (No such file or directory): "
+                      "syslog is used instead";
+
+    configure("/nowhere/log");
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", why, ""));
+    log_write(LOG_LEVEL_WARNING, "one");
+    log_write(LOG_LEVEL_WARNING, "two");
+    ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
+    ck_assert_str_eq(got(daemon_fd), line_of("<84>", "two", ""));
+    ck_assert_str_eq(got(daemon_fd), "");
+    ck_assert_str_eq(got(stderr_pipe), "");
+}
+END_TEST
+
+START_TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
+{
+    char other[128];
+
+    snprintf(other, sizeof other, "%s/other", folder);
+    ck_assert_int_eq(symlink(other, file_path), 0);
+    configure(file_path);
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_int_ne(access(other, F_OK), 0);
+    got(daemon_fd);
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "x", ""));
+
+    unlink(file_path);
+    ck_assert_int_eq(mkfifo(file_path, 0600), 0);
+    log_write(LOG_LEVEL_ERROR, "y"); /* must not hang */
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "y", ""));
+}
+END_TEST
+
+START_TEST(errno_survives_every_function)
+{
+    static const char *const everywhere[] = {"off", "syslog", "stderr", "/nowhere/log"};
+    struct log_settings s;
+
+    for (size_t i = 0; i < sizeof everywhere / sizeof everywhere[0]; i++) {
+        errno = 77;
+        log_settings_parse(&s, everywhere[i]);
+        log_configure(&s);
+        log_write(LOG_LEVEL_ERROR, "x");
+        ck_assert_int_eq(errno, 77);
+    }
+    stop_daemon();
+    configure("syslog");
+    errno = 77;
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_int_eq(errno, 77);
+    got(stderr_pipe);
+
+    configure("stderr");
+    got(stderr_pipe);
+    errno = ENOENT;
+    log_write(LOG_LEVEL_ERROR, "why: %m");
+    ck_assert_str_eq(got(stderr_pipe), line_of("", "why: No such file or directory", "\n"));
+}
+END_TEST
+
+START_TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
+{
+    char text[3000];
+    const char *line;
+
+    configure("stderr");
+    log_write(LOG_LEVEL_ERROR, "a\nb\x1b[1m\x7f%s", "");
+    ck_assert_str_eq(got(stderr_pipe), line_of("", "a?b?[1m?", "\n"));
+
+    memset(text, 'a', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    log_write(LOG_LEVEL_ERROR, "%s", text);
+    line = got(stderr_pipe);
+    ck_assert_uint_lt(strlen(line), LOG_LINE_BYTES);
+    ck_assert_uint_gt(strlen(line), LOG_LINE_BYTES - 4);
+    ck_assert_int_eq(line[strlen(line) - 1], '\n');
+    configure("syslog");
+    log_write(LOG_LEVEL_ERROR, "%s", text);
+    ck_assert_uint_gt(strlen(got(daemon_fd)), LOG_LINE_BYTES - 4);
+}
+END_TEST
+
+START_TEST(a_stderr_whose_reader_is_gone_does_not_kill_the_application)
+{
+    sigset_t pending;
+
+    configure("stderr");
+    close(stderr_pipe);
+    signal(SIGPIPE, SIG_DFL);
+    log_write(LOG_LEVEL_ERROR, "x");
+    sigpending(&pending);
+    ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
+}
+END_TEST
+
+START_TEST(a_full_stderr_drops_the_line_instead_of_waiting)
+{
+    static const char filler[4096];
+
+    configure("stderr");
+    while (write(STDERR_FILENO, filler, sizeof filler) > 0)
+        ;
+    fcntl(STDERR_FILENO, F_SETFL, 0); /* now a plain write() would wait */
+    log_write(LOG_LEVEL_ERROR, "x");
+}
+END_TEST
+
+START_TEST(a_child_of_fork_writes_its_own_pid)
+{
+    int status;
+    pid_t child = fork();
+
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        log_write(LOG_LEVEL_ERROR, "x");
+        _exit(strcmp(got(daemon_fd), line_of("<83>", "x", "")) == 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static void *write_many(void *unused)
+{
+    for (int i = 0; i < 500; i++)
+        log_write(LOG_LEVEL_INFO, "0123456789");
+    return unused;
+}
+
+START_TEST(lines_of_many_threads_stay_whole_while_settings_change)
+{
+    char with_level[2][128];
+    pthread_t threads[4];
+    unsigned lines = 0;
+    char line[128];
+    FILE *file;
+
+    snprintf(with_level[0], sizeof with_level[0], "%s info", file_path);
+    snprintf(with_level[1], sizeof with_level[1], "%s debug", file_path);
+    configure(with_level[0]);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, write_many, NULL), 0);
+    for (int i = 0; i < 100; i++)
+        configure(with_level[i % 2]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+
+    file = fopen(file_path, "r");
+    ck_assert_ptr_nonnull(file);
+    for (; fgets(line, sizeof line, file) != NULL; lines++)
+        ck_assert_str_eq(line, line_of("", "0123456789", "\n"));
+    fclose(file);
+    ck_assert_uint_eq(lines, 2000);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("log");
+    Suite *suite = suite_create("log");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, settings_are_a_destination_and_perhaps_a_level);
+    tcase_add_test(tcase, bad_settings_are_refused_and_change_nothing);
+    tcase_add_test(tcase, until_configured_warnings_go_to_syslog);
+    tcase_add_test(tcase, each_level_has_its_syslog_priority);
+    tcase_add_loop_test(tcase, only_the_level_in_force_and_graver_ones_are_written, 0, 4);
+    tcase_add_test(tcase, off_writes_nothing_anywhere);
+    tcase_add_test(tcase, an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not);
+    tcase_add_test(tcase, an_error_with_a_syslog_stays_off_a_stderr_that_is_no_terminal);
+    tcase_add_test(tcase, an_error_goes_to_a_terminal_as_well);
+    tcase_add_test(tcase, a_file_is_appended_to_and_follows_a_rotation);
+    tcase_add_test(tcase, an_unwritable_file_is_told_once_and_syslog_takes_over);
+    tcase_add_test(tcase, a_link_or_fifo_in_the_place_of_the_file_is_not_written_to);
+    tcase_add_test(tcase, errno_survives_every_function);
+    tcase_add_test(tcase, one_call_is_one_line_however_long_and_whatever_is_in_it);
+    tcase_add_test(tcase, a_stderr_whose_reader_is_gone_does_not_kill_the_application);
+    tcase_add_test(tcase, a_full_stderr_drops_the_line_instead_of_waiting);
+    tcase_add_test(tcase, a_child_of_fork_writes_its_own_pid);
+    tcase_add_test(tcase, lines_of_many_threads_stay_whole_while_settings_change);
+    suite_add_tcase(suite, tcase);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
