@@ -1,8 +1,10 @@
 /* policy_parts.c - a name taken apart as Java does, and the one nearest to a wrong name. */
 #include "policy_names.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "policy_fold.h"
 
 #define LONGEST_GUESS 64 /* nobody mistypes a longer name; keeps the search short */
@@ -54,40 +56,21 @@ bool name_parts_next(struct name_parts *parts, const char **part, size_t *part_l
     return false;
 }
 
-/* Levenshtein's distance, ignoring case, of two texts of at most LONGEST_GUESS characters. */
-static unsigned distance(const char *left, size_t left_len, const char *right, size_t right_len)
-{
-    unsigned row[LONGEST_GUESS + 1];
-
-    for (unsigned i = 0; i <= right_len; i++)
-        row[i] = i;
-    for (size_t l = 0; l < left_len; l++) {
-        unsigned diagonal = row[0];
-        row[0]++;
-        for (size_t r = 0; r < right_len; r++) {
-            unsigned swap = diagonal;
-            if (fold_char(left[l]) != fold_char(right[r]))
-                swap++;
-            diagonal = row[r + 1];
-            unsigned best = swap < row[r] + 1 ? swap : row[r] + 1;
-            row[r + 1] = best < diagonal + 1 ? best : diagonal + 1;
-        }
-    }
-    return row[right_len];
-}
-
 const struct name *names_nearest(const struct names *names, const char *text, size_t len)
 {
     const struct name *nearest = NULL;
-    unsigned least = len < 4 ? 2 : 4; /* further off is no typing mistake */
+    char typed[LONGEST_GUESS + 1], known[LONGEST_GUESS + 1];
+    size_t least = len < 4 ? 2 : 4; /* further off is no typing mistake */
 
     if (len == 0 || len > LONGEST_GUESS)
         return NULL;
+    snprintf(typed, sizeof typed, "%.*s", (int)len, text);
     for (name_id i = NO_NAME + 1; i < names->count; i++) {
         const struct name *name = &names->entry[i];
         if (!name->known || name->len > LONGEST_GUESS)
             continue;
-        unsigned away = distance(text, len, name->text, name->len);
+        snprintf(known, sizeof known, "%.*s", (int)name->len, name->text);
+        size_t away = edit_distance(typed, known);
         if (away < least) {
             nearest = name;
             least = away;
