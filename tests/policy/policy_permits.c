@@ -1,0 +1,36 @@
+/* policy_permits.c - what our name check says of each name, in the form of Permits.java.
+ * usage: policy_permits LIST NAMES - LIST holds one list of disabled algorithms, NAMES one name a
+ * line */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy.h"
+
+int main(int argc, char **argv)
+{
+    FILE *list_file = argc == 3 ? fopen(argv[1], "r") : NULL;
+    FILE *names_file = argc == 3 ? fopen(argv[2], "r") : NULL;
+    struct policy *policy = NULL;
+    char list[8192] = "", name[256], error[512];
+
+    if (!list_file || !names_file) {
+        fprintf(stderr, "usage: policy_permits LIST NAMES\n");
+        return 2;
+    }
+    list[fread(list, 1, sizeof list - 1, list_file)] = '\0';
+
+    struct policy_sources sources = {.list = list, .list_file = argv[1], .list_line = 1};
+    if (policy_compile(&policy, &sources, error, sizeof error) != 0) {
+        fprintf(stderr, "%s\n", error);
+        return 2;
+    }
+    while (fgets(name, sizeof name, names_file)) {
+        name[strcspn(name, "\n")] = '\0';
+        printf("%s%s\n", policy_name(policy, name) ? "denies  " : "permits ", name);
+    }
+    policy_free(policy);
+    fclose(list_file);
+    fclose(names_file);
+    return 0;
+}
