@@ -19,30 +19,30 @@ __attribute__((constructor)) static void remember_owner(void)
     owner = getpid();
 }
 
-/* In a child the locks may be held by threads that it does not have. */
-static bool is_child(void)
+/* In a child the locks may be held by threads that it does not have, and a strict token is not initialised. */
+static void notice_fork(void)
 {
+    struct knobs knobs;
     if (owner == getpid())
-        return false;
+        return;
     pthread_mutex_init(&counting.lock, NULL);
     knobs_after_fork();
     gate_after_fork();
     random_after_fork();
     owner = getpid();
-    return true;
+    knobs_read(&knobs);
+    if (!knobs.lax_fork)
+        counting.initialized = false;
 }
 
 bool counting_enter(void)
 {
-    struct knobs knobs;
-    bool         child = is_child();
-    knobs_read(&knobs);
+    notice_fork();
     pthread_mutex_lock(&counting.lock);
-    if (child && !knobs.lax_fork)
-        counting.initialized = false;
-    if (!counting.initialized)
-        pthread_mutex_unlock(&counting.lock);
-    return counting.initialized;
+    if (counting.initialized)
+        return true;
+    pthread_mutex_unlock(&counting.lock);
+    return false;
 }
 
 void counting_leave(void)
@@ -73,7 +73,7 @@ static CK_RV check_arguments(const CK_C_INITIALIZE_ARGS *args, const struct knob
 static CK_RV initialize(CK_VOID_PTR pInitArgs)
 {
     struct knobs knobs;
-    is_child();
+    notice_fork();
     knobs_read(&knobs);
     CK_RV rv = check_arguments(pInitArgs, &knobs);
     if (rv == CKR_OK)
