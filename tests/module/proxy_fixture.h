@@ -49,7 +49,7 @@ CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
 #define EXPECT(call, rv)                                                                           \
     do {                                                                                           \
         CK_RV got_ = (call), wanted_ = (rv);                                                       \
-        ck_assert_msg(got_ == wanted_, #call " is 0x%lx, not 0x%lx", got_, wanted_);               \
+        ck_assert_msg(got_ == wanted_, "%s is 0x%lx, not 0x%lx", #call, got_, wanted_);            \
     } while (0)
 
 /* How many lines of the counting target's log begin with the function's name (up to a blank), and contain
