@@ -171,6 +171,22 @@ unsigned target_calls_by_others(const char *function)
     return count_lines(below("calls"), function, NULL, own);
 }
 
+unsigned long target_longest_request(void)
+{
+    char          line[1024];
+    unsigned long longest = 0;
+    FILE         *file = fopen(below("calls"), "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char   *len = strstr(line, " len=");
+        unsigned long bytes = len != NULL ? strtoul(len + strlen(" len="), NULL, 10) : 0;
+        if (strncmp(line, "C_GenerateRandom ", strlen("C_GenerateRandom ")) == 0 && bytes > longest)
+            longest = bytes;
+    }
+    if (file != NULL)
+        fclose(file);
+    return longest;
+}
+
 unsigned target_calls_in_all(void)
 {
     return count_lines(below("calls"), NULL, NULL, NULL);

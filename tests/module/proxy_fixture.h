@@ -60,6 +60,9 @@ unsigned target_calls_with(const char *function, const char *what);
 /* The same, by any thread but this one. */
 unsigned target_calls_by_others(const char *function);
 
+/* The longest request for random bytes that the target saw. */
+unsigned long target_longest_request(void);
+
 /* All calls. */
 unsigned target_calls_in_all(void);
 
