@@ -193,8 +193,10 @@ END_TEST
 START_TEST(a_clock_that_goes_back_makes_all_too_old)
 {
     fill(pool, 16);
-    ahead_ns -= 1;
-    ck_assert_int_eq(pool_take(pool, served, 16), POOL_MISS);
+    ahead_ns = -1;
+    enum pool_answer answer = pool_take(pool, served, 16);
+    ahead_ns = 0; /* Check reads the clock, too */
+    ck_assert_int_eq(answer, POOL_MISS);
 }
 END_TEST
 
