@@ -317,14 +317,16 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t good_bytes, 
     own_bytes = min_size(own_bytes, good_bytes);
     /* The region is ours alone until ring_close(). */
     wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
-    move_bytes(own, fill->bytes, own_bytes);
+    if (own_bytes != 0)
+        move_bytes(own, fill->bytes, own_bytes);
 
     lock_acquire(&p->lock);
     uint64_t epoch = atomic_load(&p->epoch);
     if (epoch == 0) {
         /* Forked since: what was copied may be what the kernel left there, zeros. */
         lock_release(&p->lock);
-        wipe_bytes(own, own_bytes);
+        if (own_bytes != 0)
+            wipe_bytes(own, own_bytes);
         return 0;
     }
     if (epoch != fill->epoch) {
