@@ -358,7 +358,8 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_byte
     if (epoch == 0) {
         /* Forked since: what was copied may be what the kernel left there, zeros. */
         lock_release(&p->lock);
-        wipe_bytes(own, own_bytes);
+        if (own_bytes != 0)
+            wipe_bytes(own, own_bytes);
         return 0;
     }
     if (epoch != fill->epoch) {

@@ -7,6 +7,13 @@ static bool has_callbacks(const CK_C_INITIALIZE_ARGS *args)
            args->UnlockMutex != NULL;
 }
 
+/* Some without the others: for the target to refuse. */
+static bool has_some_callbacks_only(const CK_C_INITIALIZE_ARGS *args)
+{
+    return has_callbacks(args) && (args->CreateMutex == NULL || args->DestroyMutex == NULL ||
+                                   args->LockMutex == NULL || args->UnlockMutex == NULL);
+}
+
 /* The caller's argument, or none of its own but the reserved string in the caller's place. */
 static void *with_reserved(struct own_args *own, const CK_C_INITIALIZE_ARGS *callers, char *reserved)
 {
@@ -29,7 +36,8 @@ void init_plan(struct init_plan *plan, void *callers, bool want_thread, char *re
     *plan = (struct init_plan){0};
     /* Callbacks alone: our thread would have to run the application's code, or race with it. */
     plan->thread_forbidden =
-        (flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) != 0 || (callbacks && !os_locking);
+        (flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) != 0 || (callbacks && !os_locking) ||
+        (args != NULL && has_some_callbacks_only(args));
     plan->thread_permitted = want_thread && !plan->thread_forbidden;
     plan->args = with_reserved(&plan->own, args, reserved);
 

@@ -1,0 +1,228 @@
+/* proxy_fixture.c - the built proxy, loaded before a target and a configuration that a test chooses. */
+#include "proxy_fixture.h"
+
+#include <check.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+CK_FUNCTION_LIST_PTR fn;
+void                *proxy;
+void                *target;
+char                 root[64];
+
+CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
+CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
+
+static const struct timespec a_moment = {.tv_nsec = 50 * 1000 * 1000};
+
+enum { QUIET_MOMENTS = 4, MOMENTS_IN_10S = 200 };
+
+static const char *below(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+void fixture_setup(void)
+{
+    strcpy(root, "/tmp/p11-proxy-test.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    setenv("COUNTING_LOG", below("calls"), 1);
+    unsetenv("P11_PROXY_CONFIG");
+    unsetenv("P11_PROXY_TARGET");
+    unsetenv("P11_PROXY_LOG");
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+void fixture_teardown(void)
+{
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *target_path(const char *name)
+{
+    static char path[PATH_MAX];
+    if (strchr(name, '/') != NULL)
+        snprintf(path, sizeof path, "%s", name);
+    else
+        snprintf(path, sizeof path, "%s/%s.so", getenv("TEST_TARGETS"), name);
+    return path;
+}
+
+static void put_config(const char *settings)
+{
+    FILE *file = fopen(below("config"), "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(settings, file);
+    fclose(file);
+    setenv("P11_PROXY_CONFIG", below("config"), 1);
+}
+
+static void load_proxy(void)
+{
+    CK_C_GetFunctionList get_list;
+    proxy = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(proxy != NULL, "%s", dlerror());
+    get_list = (CK_C_GetFunctionList)dlsym(proxy, "C_GetFunctionList");
+    ck_assert_ptr_nonnull(get_list);
+    EXPECT(get_list(&fn), CKR_OK);
+    ck_assert_ptr_nonnull(fn);
+}
+
+void proxy_before(const char *name, const char *settings)
+{
+    char whole[4096];
+    snprintf(whole, sizeof whole, "x-log: %s info\n%s\n", below("log"), settings);
+    put_config(whole);
+    setenv("P11_PROXY_TARGET", target_path(name), 1);
+    if (strchr(name, '/') == NULL) {
+        target = dlopen(target_path(name), RTLD_NOW | RTLD_LOCAL);
+        ck_assert_msg(target != NULL, "%s", dlerror());
+    }
+    load_proxy();
+}
+
+void proxy_configured(const char *settings)
+{
+    put_config(settings);
+    unsetenv("P11_PROXY_TARGET");
+    load_proxy();
+}
+
+void *target_symbol(const char *name)
+{
+    void *symbol = dlsym(target, name);
+    ck_assert_msg(symbol != NULL, "%s", name);
+    return symbol;
+}
+
+void knob(const char *name, const char *value)
+{
+    char variable[64];
+    if (target != NULL) {
+        ((void (*)(const char *, const char *))target_symbol("counting_set"))(name, value);
+        return;
+    }
+    snprintf(variable, sizeof variable, "COUNTING_%s", name);
+    setenv(variable, value, 1);
+}
+
+void initialize(void)
+{
+    EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+}
+
+CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags)
+{
+    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
+    EXPECT(fn->C_OpenSession(slot, CKF_SERIAL_SESSION | more_flags, NULL, NULL, &session), CKR_OK);
+    return session;
+}
+
+/* Lines of a file that begin with function (NULL: any), contain what (NULL: anything) and not_what. */
+static unsigned count_lines(const char *path, const char *function, const char *what, const char *not_what)
+{
+    char     line[1024];
+    unsigned count = 0;
+    FILE    *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        size_t len = strcspn(line, " ");
+        if (function != NULL && (strlen(function) != len || strncmp(line, function, len) != 0))
+            continue;
+        if ((what == NULL || strstr(line, what) != NULL) &&
+            (not_what == NULL || strstr(line, not_what) == NULL))
+            count++;
+    }
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+unsigned target_calls(const char *function)
+{
+    return count_lines(below("calls"), function, NULL, NULL);
+}
+
+unsigned target_calls_with(const char *function, const char *what)
+{
+    return count_lines(below("calls"), function, what, NULL);
+}
+
+unsigned target_calls_by_others(const char *function)
+{
+    char own[32];
+    snprintf(own, sizeof own, " tid=%ld\n", syscall(SYS_gettid));
+    return count_lines(below("calls"), function, NULL, own);
+}
+
+unsigned long target_longest_request(void)
+{
+    char          line[1024];
+    unsigned long longest = 0;
+    FILE         *file = fopen(below("calls"), "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char   *len = strstr(line, " len=");
+        unsigned long bytes = len != NULL ? strtoul(len + strlen(" len="), NULL, 10) : 0;
+        if (strncmp(line, "C_GenerateRandom ", strlen("C_GenerateRandom ")) == 0 && bytes > longest)
+            longest = bytes;
+    }
+    if (file != NULL)
+        fclose(file);
+    return longest;
+}
+
+unsigned target_calls_in_all(void)
+{
+    return count_lines(below("calls"), NULL, NULL, NULL);
+}
+
+void wait_until_quiet(void)
+{
+    unsigned before = target_calls_in_all();
+    for (unsigned quiet = 0, moments = 0; quiet < QUIET_MOMENTS && moments < MOMENTS_IN_10S; moments++) {
+        nanosleep(&a_moment, NULL);
+        unsigned now = target_calls_in_all();
+        quiet = now == before ? quiet + 1 : 0;
+        before = now;
+    }
+}
+
+bool wait_for(bool (*is_so)(void))
+{
+    for (int moments = 0; moments < MOMENTS_IN_10S; moments++) {
+        if (is_so())
+            return true;
+        nanosleep(&a_moment, NULL);
+    }
+    return false;
+}
+
+void capture_stderr(void)
+{
+    fflush(stderr);
+    int fd = open(below("stderr"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    close(fd);
+}
+
+unsigned messages_with(const char *text)
+{
+    return count_lines(below("log"), NULL, text, NULL) + count_lines(below("stderr"), NULL, text, NULL);
+}

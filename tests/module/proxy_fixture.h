@@ -1,0 +1,79 @@
+/* proxy_fixture.h - the built proxy, loaded before a target and a configuration that a test chooses.
+ *
+ * Check runs each test in a process of its own, so each finds the proxy unloaded and the environment as
+ * meson set it.
+ */
+#ifndef P11_PROXY_TEST_PROXY_FIXTURE_H
+#define P11_PROXY_TEST_PROXY_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cryptoki.h"
+#include "functions.h"
+
+extern CK_FUNCTION_LIST_PTR fn;     /* the proxy's plain list */
+extern void                *proxy;  /* its dlopen() handle */
+extern void                *target; /* the test target's, if it is one of ours */
+extern char                 root[64]; /* a folder that lasts one test */
+
+extern CK_C_INITIALIZE_ARGS os_locking;
+extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
+
+void fixture_setup(void);
+void fixture_teardown(void);
+
+/* The path of a target of ours, or name itself if it has a '/'; in a buffer that the next call overwrites. */
+const char *target_path(const char *name);
+
+/* Loads the proxy before the target of that name, under more lines of configuration. The proxy's own log
+ * goes to root/log, the counting target's to root/calls. */
+void proxy_before(const char *name, const char *settings);
+
+/* The same with a configuration file that says no more than settings, and no other environment. */
+void proxy_configured(const char *settings);
+
+/* A symbol of the target. */
+void *target_symbol(const char *name);
+
+/* Tells the counting target: knob("FAIL_CODE", "0x30"); NULL makes it forget. */
+void knob(const char *name, const char *value);
+
+/* C_Initialize with os_locking, which must succeed. */
+void initialize(void);
+
+/* A new session, which must be opened. */
+CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
+
+/* Fails the test unless the call returns rv. */
+#define EXPECT(call, rv)                                                                           \
+    do {                                                                                           \
+        CK_RV got_ = (call), wanted_ = (rv);                                                       \
+        ck_assert_msg(got_ == wanted_, "%s is 0x%lx, not 0x%lx", #call, got_, wanted_);            \
+    } while (0)
+
+/* How many lines of the counting target's log begin with the function's name (up to a blank), and contain
+ * what (unless NULL). */
+unsigned target_calls(const char *function);
+unsigned target_calls_with(const char *function, const char *what);
+
+/* The same, by any thread but this one. */
+unsigned target_calls_by_others(const char *function);
+
+/* The longest request for random bytes that the target saw. */
+unsigned long target_longest_request(void);
+
+/* All calls. */
+unsigned target_calls_in_all(void);
+
+/* Waits until the log of calls has stopped growing for a while: the prefetch has what it wants. */
+void wait_until_quiet(void);
+
+/* Waits until something is so, ten seconds at most. */
+bool wait_for(bool (*is_so)(void));
+
+/* Lines that the proxy wrote, to its log file or on stderr (if captured), that contain text. */
+void     capture_stderr(void);
+unsigned messages_with(const char *text);
+
+#endif

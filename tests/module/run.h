@@ -1,0 +1,29 @@
+/* run.h - the main() of a program of tests: lists them and runs them. */
+#ifndef P11_PROXY_TEST_RUN_H
+#define P11_PROXY_TEST_RUN_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "proxy_fixture.h"
+
+/* A test that takes longer hangs; the sanitizers and a loaded machine are slow. */
+enum { HANG_S = 60 };
+
+/* add_tests() calls tcase_add_test() for each. */
+static inline int run_tests(const char *name, void (*add_tests)(TCase *))
+{
+    TCase   *tcase = tcase_create(name);
+    Suite   *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
+    tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);
+    add_tests(tcase);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif

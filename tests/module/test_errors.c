@@ -1,0 +1,166 @@
+/* test_errors.c - a configuration that is not right is one message and CKR_GENERAL_ERROR, never half in force. */
+#include "run.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* "@" stands for the folder of the test, "%" for our targets', "!" for the proxy itself. */
+static const struct {
+    const char *settings;
+    const char *said; /* part of the message */
+} wrongs[] = {
+    {"", "x-target"},
+    {"x-target: @/missing.so", "missing.so"},
+    {"x-target: @", "is"},
+    {"x-target: @/config", "config"},
+    {"x-target: libs/relative.so", "relative.so"},
+    {"x-target: no-such-module-anywhere.so", "no-such-module-anywhere.so"},
+    {"x-target: /lib/x86_64-linux-gnu/libm.so.6", "libm.so.6"},
+    {"x-target: !", "itself"},
+    {"x-target: %/counting.so\nx-pol: on", "x-pol"},
+    {"x-target: %/counting.so\nx-pool: perhaps", "perhaps"},
+    {"x-target: %/counting.so\nx-pool-size: 3 fish", "3 fish"},
+    {"x-target: %/counting.so\nx-pool-size: 1KiB", "1KiB"},
+    {"x-target: %/counting.so\nx-pool-size: 17MiB", "17MiB"},
+    {"x-target: %/counting.so\nx-pool-max-age: soon", "soon"},
+    {"x-target: %/counting.so\nx-pool-max-age: 0s", "0s"},
+    {"x-target: %/counting.so\nx-pool-threads: two", "two"},
+    {"x-target: %/counting.so\nx-pool-on-seed: mix", "mix"},
+    {"x-target: %/counting.so\nx-pool-mix: user", "user"},
+    {"x-target: %/counting.so\nx-pool-lock-memory: always", "always"},
+    {"x-target: %/counting.so\nx-policy: maybe", "maybe"},
+    {"x-target: %/counting.so\nx-log: somewhere", "somewhere"},
+    {"x-target: %/counting.so\nx-target: %/counting.so", "x-target"},
+    {"x-target: %/counting.so\nno colon", "name: value"},
+};
+
+static void expand(const char *text, char *out)
+{
+    for (; *text != '\0'; text++) {
+        const char *word = *text == '@'   ? root
+                           : *text == '%' ? getenv("TEST_TARGETS")
+                           : *text == '!' ? getenv("TEST_MODULE")
+                                          : NULL;
+        if (word != NULL)
+            out += sprintf(out, "%s", word);
+        else
+            *out++ = *text;
+    }
+    *out = '\0';
+}
+
+static void configured(const char *settings)
+{
+    char expanded[4096];
+    expand(settings, expanded);
+    capture_stderr();
+    proxy_configured(expanded);
+}
+
+START_TEST(each_wrong_configuration_is_a_message_and_a_general_error)
+{
+    CK_INFO info;
+    configured(wrongs[_i].settings);
+    ck_assert_uint_eq(messages_with(""), 0); /* the list alone says nothing */
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_msg(messages_with("") == 1, "%u messages for: %s", messages_with(""), wrongs[_i].settings);
+    ck_assert_msg(messages_with(wrongs[_i].said) == 1, "no word of '%s'", wrongs[_i].said);
+    EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
+}
+END_TEST
+
+START_TEST(a_wrong_configuration_can_be_mended_without_unloading)
+{
+    char right[512];
+    configured("x-target: @/missing.so");
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    snprintf(right, sizeof right, "%s/missing.so", root);
+    ck_assert_int_eq(symlink(target_path("counting"), right), 0);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    open_session(0, 0);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+START_TEST(a_file_that_is_named_and_not_there_is_an_error)
+{
+    capture_stderr();
+    proxy_configured("");
+    setenv("P11_PROXY_CONFIG", "/nonexistent/p11-proxy.module", 1);
+    setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_uint_eq(messages_with("/nonexistent/p11-proxy.module"), 1);
+}
+END_TEST
+
+START_TEST(the_environment_names_a_target_without_any_file)
+{
+    setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+    setenv("HOME", root, 1);
+    setenv("P11_PROXY_LOG", "off", 1);
+    proxy = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    EXPECT(((CK_C_GetFunctionList)dlsym(proxy, "C_GetFunctionList"))(&fn), CKR_OK);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    open_session(0, 0);
+}
+END_TEST
+
+/* Through a symbolic link, too. */
+START_TEST(the_proxy_is_no_target_for_itself)
+{
+    char link[128];
+    snprintf(link, sizeof link, "%s/other-name.so", root);
+    ck_assert_int_eq(symlink(getenv("TEST_MODULE"), link), 0);
+    configured("x-target: @/other-name.so");
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_uint_eq(messages_with("itself"), 1);
+}
+END_TEST
+
+/* A copy is another object: each copy's target is the other. */
+START_TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "cp %s %s/copy.so", getenv("TEST_MODULE"), root);
+    ck_assert_int_eq(system(command), 0);
+    configured("x-target: @/copy.so");
+    ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
+}
+END_TEST
+
+/* Whatever refuses algorithms is not there yet, and must not be taken for granted. */
+START_TEST(a_list_of_algorithms_is_never_silently_ignored)
+{
+    configured(_i == 0 ? "x-target: %/counting.so\nx-disabled-algorithms: MD5, SHA1"
+                       : "x-target: %/counting.so\nx-disabled-algorithms-file: @/list");
+    CK_RV rv = fn->C_Initialize(&os_locking);
+    if (rv != CKR_OK) {
+        EXPECT(rv, CKR_GENERAL_ERROR);
+        ck_assert_uint_eq(messages_with("x-disabled-algorithms"), 1);
+    } else {
+        CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
+        EXPECT(fn->C_DigestInit(open_session(0, 0), &md5), CKR_MECHANISM_INVALID);
+    }
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, each_wrong_configuration_is_a_message_and_a_general_error, 0,
+                        (int)(sizeof wrongs / sizeof *wrongs));
+    tcase_add_test(tcase, a_wrong_configuration_can_be_mended_without_unloading);
+    tcase_add_test(tcase, a_file_that_is_named_and_not_there_is_an_error);
+    tcase_add_test(tcase, the_environment_names_a_target_without_any_file);
+    tcase_add_test(tcase, the_proxy_is_no_target_for_itself);
+    tcase_add_test(tcase, a_copy_of_the_proxy_as_target_ends_in_an_error);
+    tcase_add_loop_test(tcase, a_list_of_algorithms_is_never_silently_ignored, 0, 2);
+}
+
+int main(void)
+{
+    return run_tests("errors", add_tests);
+}

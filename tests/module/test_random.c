@@ -1,0 +1,288 @@
+/* test_random.c - what a caller of C_GenerateRandom sees is what the token would have answered. */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "words_seen.h"
+
+enum { ANY_ERRNO = 4711, CANARY = 0xC5 };
+
+static CK_SESSION_HANDLE session;
+
+static void begin(const char *settings)
+{
+    words_begin();
+    proxy_before("counting", settings);
+    initialize();
+    session = open_session(0, 0);
+}
+
+/* A pool that has something to serve, and no thread that is at work. */
+static void begin_filled(const char *settings)
+{
+    begin(settings);
+    words_draw(session, 32, 4096);
+    wait_until_quiet();
+}
+
+/* How many random requests have reached the token from this thread. */
+static unsigned own_requests(void)
+{
+    return target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom");
+}
+
+START_TEST(small_requests_are_served_without_the_token)
+{
+    begin_filled("");
+    unsigned before = own_requests();
+    words_draw(session, 16, 800);
+    ck_assert_uint_eq(own_requests(), before);
+    words_check(500);
+}
+END_TEST
+
+START_TEST(with_the_pool_off_each_request_reaches_the_token_as_it_is)
+{
+    begin("x-pool: off");
+    words_draw(session, 16, 800);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=16 "), 50);
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+    ck_assert_uint_eq(target_calls("C_OpenSession"), 1);
+}
+END_TEST
+
+START_TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
+{
+    knob("RNG_FLAG", "0");
+    begin("");
+    words_draw(session, 16, 800);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=16 "), 50);
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+}
+END_TEST
+
+START_TEST(odd_requests_are_the_tokens_to_answer)
+{
+    CK_BYTE bytes[8];
+    begin_filled("");
+    EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
+    EXPECT(fn->C_GenerateRandom(session, NULL, 0), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, bytes, 0), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(CK_INVALID_HANDLE, bytes, 8), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_GenerateRandom(session + 1000, bytes, 8), CKR_SESSION_HANDLE_INVALID);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=0 "), 2);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " rv=0x7 "), 1);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " rv=0xb3 "), 2);
+}
+END_TEST
+
+START_TEST(a_closed_session_is_served_nothing)
+{
+    CK_BYTE bytes[8];
+    begin_filled("");
+    CK_SESSION_HANDLE other = open_session(0, 0);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_OK);
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_CRYPTOKI_NOT_INITIALIZED);
+}
+END_TEST
+
+START_TEST(large_requests_reach_the_token_as_they_are)
+{
+    static CK_BYTE bytes[1024 * 1024];
+    begin_filled("");
+    static const struct {
+        CK_ULONG    len_bytes;
+        const char *in_log;
+    } large[] = {{1025, " len=1025 "}, {65536, " len=65536 "}, {sizeof bytes, " len=1048576 "}};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+        unsigned before = own_requests();
+        EXPECT(fn->C_GenerateRandom(session, bytes, large[i].len_bytes), CKR_OK);
+        words_note(bytes, large[i].len_bytes);
+        ck_assert_uint_eq(own_requests(), before + 1);
+        ck_assert_uint_ge(target_calls_with("C_GenerateRandom", large[i].in_log), 1);
+    }
+    words_check(sizeof bytes / WORD_BYTES);
+}
+END_TEST
+
+START_TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
+{
+    enum { HUGE = 3 * 1024 * 1024 + 8 };
+    static CK_BYTE bytes[HUGE];
+    static CK_BYTE nothing[HUGE];
+    begin("");
+    EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_OK);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=1048576 "), 3);
+    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=8 "), 1);
+    words_note(bytes, HUGE);
+    words_check(HUGE / WORD_BYTES);
+
+    knob("FAIL_AFTER", "6");
+    memset(bytes, 0, HUGE);
+    EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_DEVICE_ERROR);
+    ck_assert_mem_eq(bytes, nothing, HUGE);
+}
+END_TEST
+
+START_TEST(bytes_behind_the_request_are_left_alone)
+{
+    CK_BYTE bytes[1100];
+    begin_filled(_i == 0 ? "" : "x-pool: off");
+    for (size_t len = 1; len <= 1030; len += len < 20 ? 1 : 101) {
+        memset(bytes, CANARY, sizeof bytes);
+        EXPECT(fn->C_GenerateRandom(session, bytes, len), CKR_OK);
+        for (size_t i = len; i < sizeof bytes; i++)
+            ck_assert_uint_eq(bytes[i], CANARY);
+    }
+}
+END_TEST
+
+START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
+{
+    CK_BYTE bytes[1024] = {0};
+    CK_BYTE nothing[1024] = {0};
+    knob("RANDOM_MAX", "64");
+    begin("");
+    words_draw(session, 512, 4096); /* what the token takes is known now, */
+    EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
+    char calls[16];
+    snprintf(calls, sizeof calls, "%u", target_calls("C_GenerateRandom") + 2);
+    knob("FAIL_AFTER", calls); /* and the next request fails half way */
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_DEVICE_ERROR);
+    ck_assert_mem_eq(bytes, nothing, sizeof bytes);
+}
+END_TEST
+
+START_TEST(errno_is_kept)
+{
+    CK_BYTE bytes[2048];
+    begin("");
+    for (int i = 0; i < 2000; i++) {
+        errno = ANY_ERRNO;
+        EXPECT(fn->C_GenerateRandom(session, bytes, 16), CKR_OK);
+        ck_assert_int_eq(errno, ANY_ERRNO);
+    }
+    errno = ANY_ERRNO;
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    ck_assert_int_eq(errno, ANY_ERRNO);
+    EXPECT(fn->C_SeedRandom(session, bytes, 8), CKR_OK);
+    ck_assert_int_eq(errno, ANY_ERRNO);
+}
+END_TEST
+
+START_TEST(each_slot_serves_its_own_bytes)
+{
+    knob("SLOTS", "3");
+    begin("");
+    CK_SESSION_HANDLE sessions[] = {session, open_session(1, 0), open_session(2, 0)};
+    for (int round = 0; round < 300; round++)
+        for (unsigned slot = 0; slot < 3; slot++)
+            ck_assert_uint_eq(word_draw(sessions[slot]).slot, slot);
+    words_check(900);
+}
+END_TEST
+
+START_TEST(nobody_gets_what_was_fetched_for_somebody_else)
+{
+    knob("LOGIN_FOR_RANDOM", _i == 0 ? "0" : "1");
+    words_begin();
+    proxy_before("counting", "");
+    initialize();
+    session = open_session(0, 0);
+    for (int round = 0; round < 50; round++) {
+        if (_i == 0)
+            ck_assert_uint_eq(word_draw(session).login, 0);
+        else
+            EXPECT(fn->C_GenerateRandom(session, (CK_BYTE[8]){0}, 8), CKR_USER_NOT_LOGGED_IN);
+        EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
+        for (int i = 0; i < 20; i++)
+            ck_assert_uint_eq(word_draw(session).login, 1);
+        EXPECT(fn->C_Logout(session), CKR_OK);
+    }
+    words_check(1000);
+}
+END_TEST
+
+START_TEST(an_asynchronous_session_is_the_tokens_alone)
+{
+    begin_filled("");
+    CK_SESSION_HANDLE asynchronous = open_session(0, CKF_ASYNC_SESSION);
+    unsigned          before = own_requests();
+    words_draw(asynchronous, 16, 320);
+    ck_assert_uint_eq(own_requests(), before + 20);
+}
+END_TEST
+
+/* The kernel's bytes are mixed into each answer, so no word of the token can be recognised. */
+START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
+{
+    static CK_BYTE bytes[4096];
+    struct word    word;
+    begin("x-pool-mix: kernel");
+    for (size_t at = 0; at < 2048; at += 16)
+        EXPECT(fn->C_GenerateRandom(session, bytes + at, 16), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, bytes + 2048, 2048), CKR_OK);
+    for (size_t at = 0; at + WORD_BYTES <= sizeof bytes; at += WORD_BYTES)
+        ck_assert(!word_read(bytes + at, &word) || word.counter > words_made());
+    EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
+}
+END_TEST
+
+static unsigned threads_now(void)
+{
+    unsigned count = 0;
+    DIR     *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+/* Who may make no thread makes none, and is served from what callers' own calls fetch ahead. */
+START_TEST(without_a_thread_callers_read_ahead)
+{
+    unsigned threads = threads_now();
+    words_begin();
+    proxy_before("counting", _i == 0 ? "" : "x-pool-threads: never");
+    EXPECT(fn->C_Initialize(_i == 0 ? &no_threads : &os_locking), CKR_OK);
+    session = open_session(0, 0);
+    words_draw(session, 16, 16384);
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+    ck_assert_uint_eq(target_calls("C_OpenSession"), 1);
+    ck_assert_uint_lt(own_requests(), 1024 / 10);
+    ck_assert_uint_eq(threads_now(), threads);
+    words_check(2000);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, small_requests_are_served_without_the_token);
+    tcase_add_test(tcase, with_the_pool_off_each_request_reaches_the_token_as_it_is);
+    tcase_add_test(tcase, without_a_generator_each_request_reaches_the_token_as_it_is);
+    tcase_add_test(tcase, odd_requests_are_the_tokens_to_answer);
+    tcase_add_test(tcase, a_closed_session_is_served_nothing);
+    tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
+    tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
+    tcase_add_loop_test(tcase, bytes_behind_the_request_are_left_alone, 0, 2);
+    tcase_add_test(tcase, a_failed_request_leaves_no_bytes_of_the_token);
+    tcase_add_test(tcase, errno_is_kept);
+    tcase_add_test(tcase, each_slot_serves_its_own_bytes);
+    tcase_add_loop_test(tcase, nobody_gets_what_was_fetched_for_somebody_else, 0, 2);
+    tcase_add_test(tcase, an_asynchronous_session_is_the_tokens_alone);
+    tcase_add_test(tcase, what_is_mixed_with_the_kernels_bytes_is_not_the_tokens);
+    tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);
+}
+
+int main(void)
+{
+    return run_tests("random", add_tests);
+}

@@ -1,0 +1,277 @@
+/* counting_sessions.c - the counting target's slots, sessions and logins, as strict as the standard. */
+#include <string.h>
+
+#include "counting.h"
+
+struct one_session *session_of_locked(CK_SESSION_HANDLE handle)
+{
+    bool open = handle > 0 && handle < SESSIONS_MOST && counting.sessions[handle].open;
+    return open ? &counting.sessions[handle] : NULL;
+}
+
+static unsigned long slots_now(void)
+{
+    struct knobs knobs;
+    knobs_read(&knobs);
+    return knobs.slots < SLOTS_MOST ? knobs.slots : SLOTS_MOST;
+}
+
+static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList, CK_ULONG_PTR pulCount)
+{
+    (void)tokenPresent;
+    CK_ULONG count = slots_now();
+    CK_RV    rv = CKR_OK;
+    if (!counting_enter())
+        return CKR_CRYPTOKI_NOT_INITIALIZED;
+    counting_leave();
+    if (pulCount == NULL)
+        rv = CKR_ARGUMENTS_BAD;
+    else if (pSlotList != NULL && *pulCount < count)
+        rv = CKR_BUFFER_TOO_SMALL;
+    for (CK_ULONG i = 0; rv == CKR_OK && pSlotList != NULL && i < count; i++)
+        pSlotList[i] = i;
+    if (pulCount != NULL)
+        *pulCount = count;
+    return call_log(pSlotList != NULL ? "C_GetSlotList" : "C_GetSlotList(NULL)", NO_NUMBER, NO_NUMBER,
+                    NO_NUMBER, rv);
+}
+
+static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
+{
+    struct knobs knobs;
+    knobs_read(&knobs);
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        rv = slotID >= slots_now() ? CKR_SLOT_ID_INVALID : pInfo == NULL ? CKR_ARGUMENTS_BAD : knobs.token_code;
+        if (rv == CKR_OK) {
+            memset(pInfo, ' ', sizeof *pInfo);
+            pInfo->flags = CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (knobs.rng_flag ? CKF_RNG : 0);
+            pInfo->ulMaxSessionCount = pInfo->ulMaxRwSessionCount = knobs.sessions_max;
+            pInfo->ulSessionCount = counting.slots[slotID].sessions;
+            pInfo->ulRwSessionCount = counting.slots[slotID].rw_sessions;
+        }
+        counting_leave();
+    }
+    return call_log("C_GetTokenInfo", NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+}
+
+static CK_RV may_open_locked(CK_SLOT_ID slot, CK_FLAGS flags, const struct knobs *knobs)
+{
+    bool rw = (flags & CKF_RW_SESSION) != 0;
+    if (slot >= slots_now())
+        return CKR_SLOT_ID_INVALID;
+    if ((flags & CKF_SERIAL_SESSION) == 0)
+        return CKR_SESSION_PARALLEL_NOT_SUPPORTED;
+    if (knobs->sessions_max != 0 && counting.slots[slot].sessions >= knobs->sessions_max)
+        return CKR_SESSION_COUNT;
+    if (!rw && counting.slots[slot].login == SO)
+        return CKR_SESSION_READ_WRITE_SO_EXISTS;
+    return rw ? knobs->rw_refusal : knobs->ro_refusal;
+}
+
+static CK_SESSION_HANDLE new_handle_locked(const struct knobs *knobs)
+{
+    if (knobs->reuse_handles && counting.last_closed != 0) {
+        CK_SESSION_HANDLE handle = counting.last_closed;
+        counting.last_closed = counting.sessions[handle].next_free;
+        return handle;
+    }
+    return counting.highest + 1 < SESSIONS_MOST ? ++counting.highest : CK_INVALID_HANDLE;
+}
+
+static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
+                                    CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
+{
+    struct knobs      knobs;
+    CK_SESSION_HANDLE handle = CK_INVALID_HANDLE;
+    (void)pApplication;
+    (void)Notify;
+    knobs_read(&knobs);
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        rv = phSession == NULL ? CKR_ARGUMENTS_BAD : may_open_locked(slotID, flags, &knobs);
+        if (rv == CKR_OK && (handle = new_handle_locked(&knobs)) == CK_INVALID_HANDLE)
+            rv = CKR_SESSION_COUNT;
+        if (rv == CKR_OK) {
+            bool rw = (flags & CKF_RW_SESSION) != 0;
+            counting.sessions[handle] = (struct one_session){.open = 1, .slot = (uint8_t)slotID, .rw = rw};
+            counting.slots[slotID].sessions++;
+            counting.slots[slotID].rw_sessions += rw;
+            *phSession = handle;
+        }
+        counting_leave();
+    }
+    return call_log((flags & CKF_RW_SESSION) != 0 ? "C_OpenSession(RW)" : "C_OpenSession",
+                    handle != CK_INVALID_HANDLE ? (long)handle : NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+}
+
+static void close_locked(CK_SESSION_HANDLE handle)
+{
+    struct one_session *session = &counting.sessions[handle];
+    struct one_slot    *slot = &counting.slots[session->slot];
+    slot->sessions--;
+    slot->rw_sessions -= session->rw;
+    if (slot->sessions == 0)
+        slot->login = NOBODY;
+    *session = (struct one_session){.next_free = (uint32_t)counting.last_closed};
+    counting.last_closed = handle;
+}
+
+static CK_RV counting_C_CloseSession(CK_SESSION_HANDLE hSession)
+{
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        rv = session_of_locked(hSession) != NULL ? CKR_OK : CKR_SESSION_HANDLE_INVALID;
+        if (rv == CKR_OK)
+            close_locked(hSession);
+        counting_leave();
+    }
+    return call_log("C_CloseSession", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
+}
+
+static CK_RV counting_C_CloseAllSessions(CK_SLOT_ID slotID)
+{
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        rv = slotID < slots_now() ? CKR_OK : CKR_SLOT_ID_INVALID;
+        for (CK_SESSION_HANDLE h = 1; rv == CKR_OK && h <= counting.highest; h++)
+            if (counting.sessions[h].open && counting.sessions[h].slot == slotID)
+                close_locked(h);
+        counting_leave();
+    }
+    return call_log("C_CloseAllSessions", NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+}
+
+static CK_STATE state_of(const struct one_session *session, unsigned login)
+{
+    if (login == SO)
+        return CKS_RW_SO_FUNCTIONS;
+    if (login == USER)
+        return session->rw ? CKS_RW_USER_FUNCTIONS : CKS_RO_USER_FUNCTIONS;
+    return session->rw ? CKS_RW_PUBLIC_SESSION : CKS_RO_PUBLIC_SESSION;
+}
+
+static CK_RV counting_C_GetSessionInfo(CK_SESSION_HANDLE hSession, CK_SESSION_INFO_PTR pInfo)
+{
+    struct knobs knobs;
+    knobs_read(&knobs);
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        const struct one_session *session = session_of_locked(hSession);
+        rv = session != NULL ? knobs.call_code : CKR_SESSION_HANDLE_INVALID;
+        if (rv == CKR_OK)
+            *pInfo = (CK_SESSION_INFO){.slotID = session->slot,
+                                       .state = state_of(session, counting.slots[session->slot].login),
+                                       .flags = CKF_SERIAL_SESSION | (session->rw ? CKF_RW_SESSION : 0)};
+        counting_leave();
+    }
+    return call_log("C_GetSessionInfo", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
+}
+
+static CK_RV login_locked(struct one_slot *slot, CK_USER_TYPE user)
+{
+    if (user == CKU_CONTEXT_SPECIFIC)
+        return slot->login == NOBODY ? CKR_OPERATION_NOT_INITIALIZED : CKR_OK;
+    if (user != CKU_SO && user != CKU_USER)
+        return CKR_USER_TYPE_INVALID;
+    if (slot->login != NOBODY)
+        return CKR_USER_ALREADY_LOGGED_IN;
+    if (user == CKU_SO && slot->rw_sessions != slot->sessions)
+        return CKR_SESSION_READ_ONLY_EXISTS;
+    slot->login = user == CKU_SO ? SO : USER;
+    return CKR_OK;
+}
+
+static CK_RV counting_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
+                              CK_ULONG ulPinLen)
+{
+    (void)pPin;
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        const struct one_session *session = session_of_locked(hSession);
+        if (session == NULL)
+            rv = CKR_SESSION_HANDLE_INVALID;
+        else
+            rv = ulPinLen < 4 ? CKR_PIN_INCORRECT : login_locked(&counting.slots[session->slot], userType);
+        counting_leave();
+    }
+    return call_log("C_Login", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
+}
+
+static CK_RV counting_C_Logout(CK_SESSION_HANDLE hSession)
+{
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        const struct one_session *session = session_of_locked(hSession);
+        rv = session == NULL                                  ? CKR_SESSION_HANDLE_INVALID
+             : counting.slots[session->slot].login == NOBODY ? CKR_USER_NOT_LOGGED_IN
+                                                              : CKR_OK;
+        if (rv == CKR_OK)
+            counting.slots[session->slot].login = NOBODY;
+        counting_leave();
+    }
+    return call_log("C_Logout", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
+}
+
+static CK_RV counting_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen,
+                                  CK_UTF8CHAR_PTR pLabel)
+{
+    (void)pPin;
+    (void)ulPinLen;
+    (void)pLabel;
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        rv = slotID >= slots_now()                   ? CKR_SLOT_ID_INVALID
+             : counting.slots[slotID].sessions != 0 ? CKR_SESSION_EXISTS
+                                                     : CKR_OK;
+        counting_leave();
+    }
+    return call_log("C_InitToken", NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+}
+
+/* An operation that lasts until it is finished, and digests nothing. */
+static CK_RV operate(const char *function, CK_SESSION_HANDLE handle, bool begin)
+{
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (counting_enter()) {
+        struct one_session *session = session_of_locked(handle);
+        if (session == NULL)
+            rv = CKR_SESSION_HANDLE_INVALID;
+        else if (session->operating == begin)
+            rv = begin ? CKR_OPERATION_ACTIVE : CKR_OPERATION_NOT_INITIALIZED;
+        else {
+            session->operating = begin;
+            rv = CKR_OK;
+        }
+        counting_leave();
+    }
+    return call_log(function, (long)handle, NO_NUMBER, NO_NUMBER, rv);
+}
+
+static CK_RV counting_C_DigestInit(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR pMechanism)
+{
+    (void)pMechanism;
+    return operate("C_DigestInit", hSession, true);
+}
+
+static CK_RV counting_C_DigestFinal(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pDigest, CK_ULONG_PTR pulDigestLen)
+{
+    (void)pDigest;
+    *pulDigestLen = 0;
+    return operate("C_DigestFinal", hSession, false);
+}
+
+void counting_add_sessions(struct p11_functions *list)
+{
+    list->C_GetSlotList = counting_C_GetSlotList;
+    list->C_GetTokenInfo = counting_C_GetTokenInfo;
+    list->C_OpenSession = counting_C_OpenSession;
+    list->C_CloseSession = counting_C_CloseSession;
+    list->C_CloseAllSessions = counting_C_CloseAllSessions;
+    list->C_GetSessionInfo = counting_C_GetSessionInfo;
+    list->C_Login = counting_C_Login;
+    list->C_Logout = counting_C_Logout;
+    list->C_InitToken = counting_C_InitToken;
+    list->C_DigestInit = counting_C_DigestInit;
+    list->C_DigestFinal = counting_C_DigestFinal;
+}

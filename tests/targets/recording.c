@@ -1,0 +1,171 @@
+/* recording.c - a target that has every function, does nothing, and remembers how it was called.
+ *
+ * RECORDING_INTERFACES   what it offers, the default first: versions, "vendor"; an "f" behind a version
+ *                        is CKF_INTERFACE_FORK_SAFE. "2.40" if it is not set
+ * RECORDING_PLAIN        the version that C_GetFunctionList's list claims. It has 68 functions whatever it says
+ * RECORDING_NULL         names of functions that are NULL in all lists
+ */
+#include "recording.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "functions.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { INTERFACES_MOST = 8, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *) };
+
+EXPORT extern struct recording recording;
+struct recording recording;
+
+static CK_RV record(const char *function, unsigned count, const uintptr_t *arguments)
+{
+    recording.function = function;
+    recording.calls++;
+    recording.count = count;
+    memcpy(recording.arguments, arguments, count * sizeof *arguments);
+    return recording.answer;
+}
+
+#define VALUE(pair)     VALUE_ pair
+#define VALUE_(type, n) (uintptr_t)(n)
+
+#define P11_UPTO 302
+#define ROW(name, ...)                                                                             \
+    static CK_RV recording_##name(PARAMS(__VA_ARGS__))                                             \
+    {                                                                                              \
+        const uintptr_t arguments[] = {P11_EACH(VALUE, __VA_ARGS__)};                              \
+        return record(#name, sizeof arguments / sizeof *arguments, arguments);                     \
+    }
+#include "functions.def"
+
+static const struct p11_functions full_list = {
+#define P11_UPTO       302
+#define ROW(name, ...) .name = recording_##name,
+#include "functions.def"
+};
+
+/* Whether the word is in the list of words. */
+static bool is_null(const char *name)
+{
+    const char *at = getenv("RECORDING_NULL");
+    size_t      len = strlen(name);
+    while (at != NULL && (at = strstr(at, name)) != NULL) {
+        if (at[len] == ' ' || at[len] == '\0')
+            return true;
+        at += len;
+    }
+    return false;
+}
+
+static void fill(struct p11_functions *list, const char *version)
+{
+    unsigned major = 2;
+    unsigned minor = 40;
+    *list = full_list;
+    sscanf(version, "%u.%u", &major, &minor);
+    list->version = (CK_VERSION){(CK_BYTE)major, (CK_BYTE)minor};
+#define P11_UPTO 302
+#define ROW(name, ...)                                                                             \
+    if (is_null(#name))                                                                            \
+        list->name = NULL;
+#include "functions.def"
+}
+
+/* Right before a page that faults: whoever reads on because of the version dies. */
+static void *put_before_the_end(const struct p11_functions *list)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char  *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE) != 0)
+        abort();
+    return memcpy(memory + page - PLAIN_BYTES, list, PLAIN_BYTES);
+}
+
+EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
+{
+    static void *plain;
+    const char  *version = getenv("RECORDING_PLAIN");
+    if (plain == NULL) {
+        struct p11_functions list;
+        fill(&list, version != NULL ? version : "2.40");
+        plain = put_before_the_end(&list);
+    }
+    *ppFunctionList = plain;
+    return CKR_OK;
+}
+
+#ifndef WITHOUT_INTERFACES
+static CK_INTERFACE interfaces[INTERFACES_MOST];
+static CK_ULONG     interface_count;
+
+/* What a vendor's list looks like is nobody's business. */
+static const char *const vendor_list[] = {"whatever the vendor likes"};
+
+static void make_interfaces(void)
+{
+    static struct p11_functions lists[INTERFACES_MOST];
+    const char                 *wanted = getenv("RECORDING_INTERFACES");
+    char                       *words = strdup(wanted != NULL ? wanted : "2.40");
+    char                       *rest = NULL;
+    if (words == NULL)
+        abort();
+    for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        bool vendor = strcmp(word, "vendor") == 0;
+        fill(&lists[interface_count], word);
+        interfaces[interface_count] = (CK_INTERFACE){
+            .pInterfaceName = (CK_UTF8CHAR_PTR)(vendor ? "Vendor recording" : "PKCS 11"),
+            .pFunctionList = vendor ? (void *)vendor_list : &lists[interface_count],
+            .flags = !vendor && strchr(word, 'f') != NULL ? CKF_INTERFACE_FORK_SAFE : 0};
+        interface_count++;
+    }
+    free(words);
+}
+
+EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
+EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
+{
+    CK_ULONG room = *pulCount;
+    if (interface_count == 0)
+        make_interfaces();
+    *pulCount = interface_count;
+    if (pInterfacesList == NULL)
+        return CKR_OK;
+    if (room < interface_count)
+        return CKR_BUFFER_TOO_SMALL;
+    memcpy(pInterfacesList, interfaces, interface_count * sizeof *interfaces);
+    return CKR_OK;
+}
+
+static bool fits(const CK_INTERFACE *interface, const CK_UTF8CHAR *name, const CK_VERSION *version,
+                 CK_FLAGS flags)
+{
+    const CK_VERSION *has = interface->pFunctionList;
+    if (name != NULL && strcmp((const char *)name, (const char *)interface->pInterfaceName) != 0)
+        return false;
+    if (version != NULL && (has->major != version->major || has->minor != version->minor))
+        return false;
+    return (interface->flags & flags) == flags;
+}
+
+EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
+EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+{
+    if (interface_count == 0)
+        make_interfaces();
+    for (CK_ULONG i = 0; i < interface_count; i++)
+        if (fits(&interfaces[i], pInterfaceName, pVersion, flags)) {
+            *ppInterface = &interfaces[i];
+            return CKR_OK;
+        }
+    return CKR_FUNCTION_FAILED;
+}
+#endif

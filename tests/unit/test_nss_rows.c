@@ -1,0 +1,42 @@
+/* test_nss_rows.c - proof-reads the 92 rows of 3.0 against NSS's header: types, order and places. */
+#include <check.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <pkcs11.h>
+
+/* Known to 3.2 only; rows that name them come behind those that are read here. */
+typedef CK_FLAGS              *CK_FLAGS_PTR;
+typedef CK_ULONG               CK_SESSION_VALIDATION_FLAGS_TYPE;
+typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
+
+#include "functions.h"
+
+#define P11_UPTO 300
+#define ROW(name, ...)                                                                             \
+    _Static_assert(__builtin_types_compatible_p(__typeof__(((struct p11_functions *)0)->name),     \
+                                                __typeof__(((CK_FUNCTION_LIST_3_0 *)0)->name)),    \
+                   "NSS's header has other parameters for " #name);                                \
+    _Static_assert(offsetof(struct p11_functions, name) == offsetof(CK_FUNCTION_LIST_3_0, name),   \
+                   "NSS's header has another place for " #name);
+#include "functions.def"
+
+START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
+{
+    ck_assert_uint_eq(sizeof(CK_FUNCTION_LIST_3_0), (FUNCTIONS_3_0 + 1) * sizeof(void *));
+    ck_assert_uint_eq(offsetof(struct p11_functions, C_EncapsulateKey), sizeof(CK_FUNCTION_LIST_3_0));
+}
+END_TEST
+
+int main(void)
+{
+    TCase   *tcase = tcase_create("rows");
+    Suite   *suite = suite_create("nss_rows");
+    SRunner *runner = srunner_create(suite);
+    tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
