@@ -7,7 +7,9 @@
 
 enum {
     FIRST_CALL_BYTES = 1024,
-    LEAST_CALL_BYTES = 8 /* there are tokens that refuse less */
+    LEAST_CALL_BYTES = 8, /* there are tokens that refuse less */
+    LONG_CALLS_TO_SHRINK = 2, /* one may be due to a machine that was busy */
+    SHORT_CALLS_TO_FORGET = 64 /* and even two in a row come once in a long life */
 };
 
 /* A longer call keeps the application's other calls to a serial token waiting. */
@@ -71,9 +73,14 @@ static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64
 {
     bool   cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
     size_t least = m->least_bytes > LEAST_CALL_BYTES ? m->least_bytes : LEAST_CALL_BYTES;
-    if (cheap && asked_bytes >= m->call_bytes)
+    if (cheap && asked_bytes >= m->call_bytes) {
+        m->long_in_a_row = 0;
+        if (m->long_bytes != 0 && ++m->short_in_a_row >= SHORT_CALLS_TO_FORGET)
+            m->long_bytes = m->short_in_a_row = 0;
         grow_locked(m);
-    else if (!cheap && asked_bytes <= m->call_bytes && asked_bytes / 2 >= least) {
+    } else if (!cheap && asked_bytes == m->call_bytes && asked_bytes / 2 >= least &&
+               ++m->long_in_a_row >= LONG_CALLS_TO_SHRINK) {
+        m->long_in_a_row = m->short_in_a_row = 0;
         /* Long: by its size, or by itself? A call of half the size tells. */
         if (m->small_bytes != 0 && asked_bytes > m->small_bytes)
             m->long_bytes = asked_bytes;

@@ -31,6 +31,8 @@ struct token_manners {
     size_t  refused_bytes; /* a call of this size was refused, 0 = none */
     size_t  least_bytes;   /* known to be taken where something smaller was refused, 0 = none was */
     size_t  long_bytes;    /* a call of this size lasted too long for its size, 0 = none did */
+    unsigned long_in_a_row; /* calls of call_bytes that lasted too long, since one that did not */
+    unsigned short_in_a_row; /* and the other way round, while there is a long_bytes */
     size_t  small_bytes;   /* the smallest call that was timed, and its time */
     int64_t small_ns;
     int64_t retry_at_ns;   /* no fill before this time */

@@ -55,17 +55,36 @@ static struct pool_counts counts(struct pool *of)
     return now;
 }
 
-/* One fill of 0x01, 0x02, ... 0xff. Returns how many bytes it put in for others. */
+/* A stream that looks random, without zeros. */
+static uint8_t byte_at(uint64_t place)
+{
+    uint64_t mixed = (place + 1) * 0x9E3779B97F4A7C15ULL;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ULL;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebULL;
+    return (uint8_t)((mixed ^ mixed >> 31) % 255 + 1);
+}
+
+/* Ends a fill whose bytes are well. */
+static size_t end_fill(struct pool *of, struct pool_fill *f, size_t written_bytes, uint8_t *own,
+                       size_t own_bytes)
+{
+    enum health health;
+    size_t      got = pool_fill_end(of, f, written_bytes, own, own_bytes, &health);
+    ck_assert_int_eq(health, HEALTH_GOOD);
+    return got;
+}
+
+/* One fill. Returns how many bytes it put in for others. */
 static size_t fill(struct pool *into, size_t own_bytes)
 {
-    static uint8_t   next;
+    static uint64_t  next;
     struct pool_fill f;
     uint8_t          own[POOL_TAKE_MAX];
     if (!pool_fill_begin(into, 1024 * 1024, own_bytes, &f))
         return 0;
     for (size_t i = 0; i < f.len_bytes; i++)
-        f.bytes[i] = (uint8_t)(next++ % 255 + 1);
-    ck_assert_uint_eq(pool_fill_end(into, &f, f.len_bytes, own, own_bytes), own_bytes);
+        f.bytes[i] = byte_at(next++);
+    ck_assert_uint_eq(end_fill(into, &f, f.len_bytes, own, own_bytes), own_bytes);
     return f.len_bytes - own_bytes;
 }
 
@@ -114,13 +133,13 @@ START_TEST(the_order_is_kept_and_the_fills_own_bytes_are_not_held)
     ck_assert(pool_fill_begin(pool, 520, sizeof own, &f));
     ck_assert_uint_eq(f.len_bytes, 520);
     for (size_t i = 0; i < f.len_bytes; i++)
-        f.bytes[i] = (uint8_t)(i % 251 + 1);
-    ck_assert_uint_eq(pool_fill_end(pool, &f, f.len_bytes, own, sizeof own), sizeof own);
+        f.bytes[i] = byte_at(i);
+    ck_assert_uint_eq(end_fill(pool, &f, f.len_bytes, own, sizeof own), sizeof own);
     ck_assert_int_ne(pool_take(pool, next, sizeof next), POOL_MISS);
     for (size_t i = 0; i < sizeof own; i++)
-        ck_assert_uint_eq(own[i], i % 251 + 1);
+        ck_assert_uint_eq(own[i], byte_at(i));
     for (size_t i = 0; i < sizeof next; i++)
-        ck_assert_uint_eq(next[i], (i + sizeof own) % 251 + 1);
+        ck_assert_uint_eq(next[i], byte_at(i + sizeof own));
 }
 END_TEST
 
@@ -129,11 +148,12 @@ START_TEST(only_good_bytes_are_held)
     struct pool_fill f;
     uint8_t          own[8];
     ck_assert(pool_fill_begin(pool, 1024, sizeof own, &f));
-    memset(f.bytes, 0xAB, f.len_bytes);
-    ck_assert_uint_eq(pool_fill_end(pool, &f, 100, own, sizeof own), sizeof own);
+    for (size_t i = 0; i < f.len_bytes; i++)
+        f.bytes[i] = byte_at(i);
+    ck_assert_uint_eq(end_fill(pool, &f, 100, own, sizeof own), sizeof own);
     ck_assert_uint_eq(counts(pool).held_bytes, 92);
     ck_assert(pool_fill_begin(pool, 1024, sizeof own, &f));
-    ck_assert_uint_eq(pool_fill_end(pool, &f, /* good_bytes= */ 0, own, sizeof own), 0);
+    ck_assert_uint_eq(end_fill(pool, &f, /* good_bytes= */ 0, own, sizeof own), 0);
     ck_assert_uint_eq(counts(pool).held_bytes, 92);
 }
 END_TEST
@@ -144,9 +164,9 @@ START_TEST(one_fill_at_a_time)
     struct pool_fill second;
     ck_assert(pool_fill_begin(pool, 512, 8, &first));
     ck_assert(!pool_fill_begin(pool, 512, 8, &second));
-    pool_fill_end(pool, &first, 0, served, 0);
+    end_fill(pool, &first, 0, served, 0);
     ck_assert(pool_fill_begin(pool, 512, 8, &second));
-    pool_fill_end(pool, &second, 0, served, 0);
+    end_fill(pool, &second, 0, served, 0);
 }
 END_TEST
 
@@ -183,9 +203,10 @@ START_TEST(age_begins_before_the_token_is_asked)
 {
     struct pool_fill f;
     ck_assert(pool_fill_begin(pool, 1024, 8, &f));
-    memset(f.bytes, 1, f.len_bytes);
+    for (size_t i = 0; i < f.len_bytes; i++)
+        f.bytes[i] = byte_at(i);
     ahead_ns += settings.max_age_ns + 1;
-    pool_fill_end(pool, &f, f.len_bytes, served, 8);
+    end_fill(pool, &f, f.len_bytes, served, 8);
     ck_assert_int_eq(pool_take(pool, served, 8), POOL_MISS);
 }
 END_TEST
@@ -218,11 +239,12 @@ START_TEST(a_drop_leaves_nothing_and_throws_the_open_fill_away)
     fill(pool, 16);
     ck_assert_int_ne(pool_take(pool, served, 16), POOL_MISS);
     ck_assert(pool_fill_begin(pool, 1024, 8, &f));
-    memset(f.bytes, 1, f.len_bytes);
+    for (size_t i = 0; i < f.len_bytes; i++)
+        f.bytes[i] = byte_at(1000000 + i);
     pool_drop(pool, POOL_DROP_SEED);
     ck_assert_int_eq(pool_take(pool, served, 1), POOL_MISS);
     /* Its caller asked before the drop, and is answered; nobody else is. */
-    ck_assert_uint_eq(pool_fill_end(pool, &f, f.len_bytes, served, 8), 8);
+    ck_assert_uint_eq(end_fill(pool, &f, f.len_bytes, served, 8), 8);
     ck_assert_uint_eq(counts(pool).held_bytes, 0);
     ck_assert_int_eq(pool_take(pool, served, 1), POOL_MISS);
     ck_assert_uint_eq(counts(pool).drops[POOL_DROP_SEED], 1);
@@ -277,17 +299,20 @@ START_TEST(a_child_finds_no_bytes_and_no_room)
     pid_t child = fork();
     if (child == 0) {
         struct pool_fill f;
+        enum health      health;
         if (pool_take(pool, served, 8) != POOL_MISS || pool_take(pool, served, 1024) != POOL_MISS)
             _exit(1);
         if (pool_fill_begin(pool, 1024, 8, &f))
             _exit(2);
-        if (pool_fill_end(pool, &open, open.len_bytes, served, 8) != 0)
+        for (size_t i = 0; i < open.len_bytes; i++)
+            open.bytes[i] = byte_at(i);
+        if (pool_fill_end(pool, &open, open.len_bytes, served, 8, &health) != 0)
             _exit(3);
         _exit(served[0] == 0 ? 0 : 4);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
-    pool_fill_end(pool, &open, 0, served, 0);
+    end_fill(pool, &open, 0, served, 0);
     ck_assert_int_ne(pool_take(pool, served, 8), POOL_MISS);
 }
 END_TEST

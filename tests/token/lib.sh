@@ -1,0 +1,62 @@
+# lib.sh - what every test with real programs needs: a token of its own, and checks that speak TAP.
+# shellcheck shell=bash
+#
+# meson sets PROXY and SLOW (the built modules) and CHECKOUT. A test sources this, calls check, and ends
+# with done_testing.
+set -eu -o pipefail
+
+# shellcheck source=tools/setup.sh
+. "$CHECKOUT/tools/setup.sh"
+
+TARGET=$(softhsm_module)
+checks=0
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+new_softhsm_token "$scratch"
+export SOFTHSM2_CONF=$scratch/softhsm2.conf
+
+# The file that the proxy reads, whatever this machine has configured.
+export P11_PROXY_CONFIG=$scratch/p11-proxy.module
+printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' >"$P11_PROXY_CONFIG"
+
+# check WHAT COMMAND...: one check; what the command printed is shown if it failed.
+check() {
+    local what=$1
+    shift
+    checks=$((checks + 1))
+    if "$@" >"$scratch/output" 2>&1; then
+        printf 'ok %d - %s\n' "$checks" "$what"
+    else
+        printf 'not ok %d - %s\n' "$checks" "$what"
+        sed 's/^/# /' "$scratch/output"
+    fi
+}
+
+skip_check() {
+    checks=$((checks + 1))
+    printf 'ok %d - %s # SKIP %s\n' "$checks" "$1" "$2"
+}
+
+done_testing() {
+    printf '1..%d\n' "$checks"
+}
+
+# skip_all WHY: for a component that this machine cannot have.
+skip_all() {
+    printf '%s\n' "$1"
+    exit 77
+}
+
+# as_someone COMMAND...: with $scratch/home as home, for a p11-kit that reads a user's files.
+as_someone() {
+    as_p11_kit_user "$scratch/home" "$@"
+}
+
+# slot_of_token MODULE: the slot's number as the module gives it, in decimal.
+slot_of_token() {
+    local hex
+    hex=$(pkcs11-tool --module "$1" --list-token-slots |
+        sed -n '/^Slot.*(0x/{s/.*(\(0x[0-9a-f]*\)).*/\1/;h};/label *: proxy-test/{x;p;q}')
+    printf '%d\n' "$hex"
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# p11-kit.sh - registered with p11-kit: the forms of the file, and the token's own module beside ours.
+# shellcheck source=tests/token/lib.sh
+. "$CHECKOUT/tests/token/lib.sh"
+
+unset P11_PROXY_CONFIG
+modules=$scratch/home/.config/pkcs11/modules
+mkdir -p "$modules"
+printf 'user-config: only\n' >"$modules/../pkcs11.conf"
+
+# register [LINE...]: our module file in its plain form, with lines added.
+register() {
+    printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' "$@" >"$modules/p11-proxy.module"
+}
+
+# How many modules p11-kit lists under our name for a file with what is on standard input.
+loaded() {
+    cat >"$modules/p11-proxy.module"
+    as_someone p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:' || true
+}
+
+form() {
+    local wanted=$1 text=$2
+    [[ $(printf "$text" "$PROXY" "$TARGET" | loaded) == "$wanted" ]]
+}
+
+lists_token() {
+    local times=$1
+    [[ $(as_someone p11tool --list-tokens 2>&1 | tee "$scratch/list" | grep -c 'Label: proxy-test') == "$times" ]] ||
+        { cat "$scratch/list"; return 1; }
+}
+
+draws() {
+    local bytes
+    bytes=$(as_someone p11tool --generate-random=48 pkcs11:token=proxy-test 2>/dev/null | wc -c)
+    [[ $bytes == 48 ]]
+}
+
+lists_module() {
+    as_someone p11-kit list-modules | grep "^$1:"
+}
+
+proxy_of_p11_kit_draws() {
+    local module
+    module=$(pkg-config --variable=proxy_module p11-kit-1)
+    [[ $(as_someone pkcs11-tool --module "$module" --generate-random 32 2>/dev/null | wc -c) == 32 ]]
+}
+
+beside_the_tokens_own() {
+    register "priority: $1"
+    printf '%s\n' "module: $TARGET" 'priority: 5' >"$modules/softhsm2.module"
+    check "$2: both are listed"               lists_module p11-proxy
+    check "$2: the other one too"             lists_module softhsm2
+    check "$2: the token appears twice"       lists_token 2
+    check "$2: random bytes"                  draws
+    check "$2: random bytes through p11-kit-proxy.so" proxy_of_p11_kit_draws
+    rm "$modules/softhsm2.module"
+}
+
+register
+check "it is listed"           lists_module p11-proxy
+check "its token appears once" lists_token 1
+check "random bytes"           draws
+check "random bytes through p11-kit-proxy.so" proxy_of_p11_kit_draws
+
+beside_the_tokens_own 9 "proxy first"
+beside_the_tokens_own 1 "token's own module first"
+
+register
+printf '%s\n' "module: $TARGET" 'enable-in: nothing' >"$modules/softhsm2.module"
+check "enable-in hides the token's own registration" lists_token 1
+rm "$modules/softhsm2.module"
+
+check "form: plain"                   form 1 'module: %s\nx-target: %s\n'
+check "form: a comment line above"    form 1 '# ours\nmodule: %s\nx-target: %s\n'
+check "form: CRLF"                    form 1 'module: %s\r\nx-target: %s\r\n'
+check "form: blanks and tabs"         form 1 '  module \t:  %s \t\n\n\tx-target:%s  \n'
+check "form: no newline at the end"   form 1 'module: %s\nx-target: %s'
+check "not a form: a comment behind"  form 0 'module: %s # ours\nx-target: %s\n'
+check "not a form: quotes"            form 0 'module: "%s"\nx-target: %s\n'
+check "not a form: a capital"         form 0 'Module: %s\nx-target: %s\n'
+check "not a form: a byte order mark" form 0 '\xef\xbb\xbfmodule: %s\nx-target: %s\n'
+check "not a form: a relative path"   form 0 'module: ./p11-proxy.so\n# %s %s\n'
+done_testing
