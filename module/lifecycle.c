@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "forward.h"
+#include "guard_report.h"
+#include "guard_state.h"
 #include "init_args.h"
+#include "key_cache.h"
 #include "prefetch.h"
 #include "settings.h"
 #include "slot_pools.h"
@@ -89,6 +92,9 @@ static void forget_life(void)
 {
     sessions_forget();
     slot_pools_rest();
+    guard_reports_end();
+    operation_states_forget();
+    key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
     lock_acquire(&state->lock);
     atomic_store(&state->hidden_bits, 0);
     state->slot_count = 0;
@@ -96,12 +102,12 @@ static void forget_life(void)
     lock_release(&state->lock);
 }
 
-static bool load_target(struct message *message)
+static bool load_target(struct message *message, bool heard)
 {
     char                  why[MESSAGE_BYTES];
     char                  origin[PATH_MAX];
     const struct config  *config;
-    if (!settings_load(message))
+    if (!settings_load(message, heard))
         return false;
     config = settings();
     if (config_check_target(config, message) != 0)
@@ -118,7 +124,7 @@ void life_prepare_target(void)
     struct message unheard;
     if (target_is_loaded() || life_begin(LIFE_DOWN, LIFE_STARTING) != BEGUN)
         return;
-    load_target(&unheard);
+    load_target(&unheard, /* heard= */ false);
     life_end(LIFE_DOWN);
 }
 
@@ -153,7 +159,7 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
 static CK_RV start(void *callers)
 {
     struct message message;
-    if (!load_target(&message)) {
+    if (!load_target(&message, /* heard= */ true)) {
         log_write(LOG_LEVEL_ERROR, "%s", message.text);
         return CKR_GENERAL_ERROR;
     }

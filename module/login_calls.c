@@ -1,5 +1,6 @@
 /* login_calls.c - who is logged in, and making tokens anew: what was fetched before is not served after. */
 #include "forward.h"
+#include "key_cache.h"
 #include "manners.h"
 #include "prefetch.h"
 
@@ -46,8 +47,10 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = before_login(hSession, userType);
-    CK_RV        rv = target.C_Login(hSession, userType, pPin, ulPinLen);
+    struct slot      *slot = before_login(hSession, userType);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_Login(hSession, userType, pPin, ulPinLen);
+    key_change_end(change, slot, EVERY_KEY);
     return after_login(hSession, userType, slot, rv);
 }
 
@@ -56,8 +59,10 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = before_login(hSession, userType);
+    struct slot      *slot = before_login(hSession, userType);
+    struct key_change change = key_change_begin();
     CK_RV rv = target.C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
+    key_change_end(change, slot, EVERY_KEY);
     return after_login(hSession, userType, slot, rv);
 }
 
@@ -67,7 +72,9 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
         return CKR_SESSION_HANDLE_INVALID;
     struct slot *slot = slot_of(hSession);
     busy_begin(hSession);
-    CK_RV rv = target.C_Logout(hSession);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_Logout(hSession);
+    key_change_end(change, slot, EVERY_KEY);
     busy_end();
     if (slot != NULL && rv == CKR_OK)
         logged_in_or_out(slot, /* so= */ false);
@@ -80,7 +87,9 @@ CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinL
 {
     struct slot *slot = slot_find(slotID);
     hidden_ban(slot);
-    CK_RV rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
+    key_change_end(change, slot, EVERY_KEY);
     if (slot != NULL && rv == CKR_OK) {
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         manners_forget(slot);

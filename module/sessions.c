@@ -151,6 +151,7 @@ void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags
     if (session != NULL) {
         session->slot = slot;
         session->flags = flags;
+        atomic_store(&session->hiding, 0);
         atomic_store(&session->generation, atomic_load(&slot->generation));
         atomic_store_explicit(&session->handle, handle, memory_order_release);
         index_locked(atomic_load(&state->sessions), session);

@@ -18,6 +18,7 @@ struct session {
     struct slot              *slot;
     atomic_uint               generation; /* the slot's when the token last answered for this session */
     atomic_bool               operating;  /* it has a cryptographic operation open */
+    atomic_uint               hiding;     /* bits of enum purpose: its data may be a DigestInfo */
     unsigned                  flags;
     struct session           *next_free;
 };
