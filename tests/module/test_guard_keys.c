@@ -44,6 +44,9 @@ START_TEST(a_small_key_is_refused_before_the_token_hears_of_it)
     EXPECT(sign(3), CKR_KEY_SIZE_RANGE);
     keyring->value[0] = 0x00; /* 2040 bits behind a leading zero */
     EXPECT(sign(4), CKR_KEY_SIZE_RANGE);
+    has_rsa_key(2112);
+    memset(keyring->value, 0, 10); /* 2032 bits behind many */
+    EXPECT(sign(7), CKR_KEY_SIZE_RANGE);
     keyring->value_bytes = 0; /* size 0 denies */
     EXPECT(sign(5), CKR_KEY_SIZE_RANGE);
     keyring->attribute = CKA_LABEL; /* a size that is not known permits */
