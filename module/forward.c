@@ -88,7 +88,7 @@
                    data = (CK_BYTE_PTR)too_much;                                                   \
                    data_bytes = TOO_MUCH_BYTES;                                                    \
                }),                                                                                 \
-           if (refusal != CKR_OK && rv != CKR_BUFFER_TOO_SMALL)                                    \
+           if (refusal != CKR_OK && refusal_stands(rv))                                            \
                rv = refusal;                                                                       \
            IF_ENDED(output), __VA_ARGS__)
 
@@ -103,6 +103,23 @@
                    explicit_bzero(output, *output_bytes);), __VA_ARGS__)
 
 #define OWN(name, ...)
+
+/* Whether the target's answer to too much data is about the data. Else it is what the caller must know. */
+static bool refusal_stands(CK_RV rv)
+{
+    switch (rv) {
+    case CKR_BUFFER_TOO_SMALL:
+    case CKR_OPERATION_NOT_INITIALIZED:
+    case CKR_USER_NOT_LOGGED_IN:
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        return false;
+    default:
+        return true;
+    }
+}
 
 static struct slot *slot_of_session(CK_SESSION_HANDLE handle)
 {

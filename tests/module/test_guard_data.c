@@ -1,4 +1,4 @@
-/* test_guard_data.c - a denied digest does not come back as DigestInfo under a raw RSA signature, nor in a saved operation. */
+/* test_guard_data.c - a denied digest does not come back under a raw RSA signature, nor in a saved operation. */
 #include "run.h"
 
 #include <stdint.h>
@@ -127,7 +127,7 @@ START_TEST(other_mechanisms_may_sign_any_data)
 END_TEST
 
 /* A question for the length signs nothing, and a small buffer ends nothing: the target answers both. */
-START_TEST(lengths_are_the_targets_answer)
+START_TEST(lengths_and_states_are_the_targets_answer)
 {
     CK_MECHANISM mechanism = {CKM_RSA_PKCS, NULL, 0};
     begin(denying[0]);
@@ -135,6 +135,11 @@ START_TEST(lengths_are_the_targets_answer)
     EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, NULL, &output_bytes), CKR_OK);
     keyring->answer = CKR_BUFFER_TOO_SMALL;
     EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes), CKR_BUFFER_TOO_SMALL);
+    keyring->answer = CKR_OPERATION_NOT_INITIALIZED;
+    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes),
+           CKR_OPERATION_NOT_INITIALIZED);
+    keyring->answer = CKR_OK; /* a token that signs it all the same */
+    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes), CKR_DATA_INVALID);
 }
 END_TEST
 
@@ -202,7 +207,7 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, a_denied_digest_under_raw_rsa_is_refused, 0, 3);
     tcase_add_test(tcase, other_mechanisms_may_sign_any_data);
-    tcase_add_test(tcase, lengths_are_the_targets_answer);
+    tcase_add_test(tcase, lengths_and_states_are_the_targets_answer);
     tcase_add_test(tcase, what_verify_recover_gives_is_taken_back);
     tcase_add_test(tcase, audit_permits_the_data);
     tcase_add_test(tcase, an_unknown_session_is_looked_at);

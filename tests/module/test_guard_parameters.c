@@ -1,4 +1,4 @@
-/* test_guard_parameters.c - algorithms that stand in parameters are refused too, and nothing is read that is not there. */
+/* test_guard_parameters.c - algorithms in parameters are refused too, and nothing is read that is not there. */
 #include "run.h"
 
 #include <stdio.h>

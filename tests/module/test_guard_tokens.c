@@ -141,6 +141,45 @@ START_TEST(an_imported_rsa_key_is_measured)
 }
 END_TEST
 
+/* Only when it is unwrapped can its size be seen; then it is gone again, and no handle is left. */
+START_TEST(an_unwrapped_rsa_key_is_measured)
+{
+    static const CK_MECHANISM_TYPE wrapping[TOKENS] = {0x210a /* AES_KEY_WRAP_PAD */, CKM_AES_CBC_PAD};
+    CK_BYTE                        iv[16] = {0}, wrapped[2048];
+    CK_ULONG                       wrapped_bytes = sizeof wrapped, aes_bytes = 32;
+    CK_OBJECT_CLASS                class = CKO_PRIVATE_KEY;
+    CK_KEY_TYPE                    type = CKK_RSA;
+    CK_MECHANISM                   aes_gen = {CKM_AES_KEY_GEN, NULL, 0}, wrap = {wrapping[_i], NULL, 0};
+    CK_ATTRIBUTE     aes_key[] = {{CKA_VALUE_LEN, &aes_bytes, sizeof aes_bytes}, {CKA_WRAP, &yes, sizeof yes},
+                                  {CKA_UNWRAP, &yes, sizeof yes}};
+    CK_ATTRIBUTE     key[] = {{CKA_CLASS, &class, sizeof class}, {CKA_KEY_TYPE, &type, sizeof type},
+                              {CKA_SIGN, &yes, sizeof yes}};
+    CK_OBJECT_HANDLE aes, unwrapped = 4711;
+    CK_ULONG         bits = 1024;
+    CK_MECHANISM     rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0};
+    CK_ATTRIBUTE     public[] = {{CKA_MODULUS_BITS, &bits, sizeof bits}, {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
+    CK_ATTRIBUTE     private[] = {{CKA_EXTRACTABLE, &yes, sizeof yes}, {CKA_SENSITIVE, &no, sizeof no}};
+    struct pair      small, large;
+    if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
+        return;
+    if (wrap.mechanism == CKM_AES_CBC_PAD) {
+        wrap.pParameter = iv;
+        wrap.ulParameterLen = sizeof iv;
+    }
+    EXPECT(bare->C_GenerateKey(session, &aes_gen, aes_key, 3, &aes), CKR_OK);
+    EXPECT(bare->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &small.public, &small.private), CKR_OK);
+    EXPECT(bare->C_WrapKey(session, &wrap, aes, small.private, wrapped, &wrapped_bytes), CKR_OK);
+    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped), CKR_KEY_SIZE_RANGE);
+    ck_assert_uint_eq(unwrapped, CK_INVALID_HANDLE);
+
+    bits = 2048;
+    wrapped_bytes = sizeof wrapped;
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &large.public, &large.private), CKR_OK);
+    EXPECT(fn->C_WrapKey(session, &wrap, aes, large.private, wrapped, &wrapped_bytes), CKR_OK);
+    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped), CKR_OK);
+}
+END_TEST
+
 START_TEST(curves_are_known)
 {
     CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
@@ -219,6 +258,7 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, rsa_keys_are_measured, 0, TOKENS);
     tcase_add_loop_test(tcase, an_imported_rsa_key_is_measured, 0, TOKENS);
+    tcase_add_loop_test(tcase, an_unwrapped_rsa_key_is_measured, 0, TOKENS);
     tcase_add_loop_test(tcase, curves_are_known, 0, TOKENS);
     tcase_add_loop_test(tcase, the_digest_in_a_digest_info_is_seen, 0, TOKENS);
     tcase_add_loop_test(tcase, hashes_of_pss_and_oaep_are_seen, 0, TOKENS);
