@@ -35,10 +35,11 @@ static CK_RV judge_facts(const struct policy *policy, const char *function, uint
 static struct key_facts facts_of_made(const CK_MECHANISM *mechanism, const struct key_use *use)
 {
     struct key_facts facts = key_facts_of(mechanism->mechanism);
-    /* The type may stand in either, and which attributes count depends on it. */
-    key_facts_add(&facts, use->made_private, use->made_private_count);
+    /* The type may stand in either, and which attributes count depends on it. The public one has the last
+     * word: that is where the size belongs. */
     key_facts_add(&facts, use->made, use->made_count);
     key_facts_add(&facts, use->made_private, use->made_private_count);
+    key_facts_add(&facts, use->made, use->made_count);
     return facts;
 }
 

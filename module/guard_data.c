@@ -11,9 +11,11 @@ void guard_began(enum purpose purpose, CK_SESSION_HANDLE handle, const CK_MECHAN
     struct session *session = session_find(handle);
     if (session == NULL || mechanism == NULL)
         return;
-    if (mechanism_signs_digest_info(mechanism->mechanism))
+    bool hides = mechanism_signs_digest_info(mechanism->mechanism);
+    bool hid = (atomic_load_explicit(&session->hiding, memory_order_relaxed) & purpose) != 0;
+    if (hides && !hid)
         atomic_fetch_or(&session->hiding, purpose);
-    else
+    else if (hid && !hides)
         atomic_fetch_and(&session->hiding, ~(unsigned)purpose);
 }
 

@@ -5,7 +5,7 @@
 
 #include "forward.h"
 #include "guard_calls.h"
-#include "guard_report.h"
+#include "log.h"
 #include "settings.h"
 
 /* Tells states apart; it is no secret, and whoever forges one could as well load the target himself. */
@@ -34,6 +34,18 @@ static bool is_known(uint64_t print)
         found = known->prints[i] == print;
     lock_release(&known->lock);
     return found;
+}
+
+/* Also true, with a message, where the policy only audits. */
+static bool is_from_here(const struct policy *policy, const CK_BYTE *bytes, CK_ULONG len_bytes)
+{
+    bool audit = policy_is_audit(policy);
+    if (is_known(print_of(bytes, len_bytes)))
+        return true;
+    log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "%s an operation in C_SetOperationState that was not saved here since C_Initialize",
+              audit ? "would refuse" : "refuses");
+    return audit;
 }
 
 void operation_states_forget(void)
@@ -66,8 +78,7 @@ CK_RV proxy_C_SetOperationState(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperati
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
     const struct policy *policy = policy_in_force();
-    if (policy != NULL && !policy_is_audit(policy) && pOperationState != NULL &&
-        !is_known(print_of(pOperationState, ulOperationStateLen)))
+    if (policy != NULL && pOperationState != NULL && !is_from_here(policy, pOperationState, ulOperationStateLen))
         return CKR_SAVED_STATE_INVALID;
     busy_begin(hSession);
     CK_RV rv = CKR_OK;

@@ -179,6 +179,22 @@ static CK_RV make_pair(CK_MECHANISM_TYPE type, CK_ATTRIBUTE *public, CK_ULONG co
     return fn->C_GenerateKeyPair(session, &mechanism, public, count, NULL, 0, &one, &other);
 }
 
+/* The type may stand in one template and the size in the other; the public one decides. */
+START_TEST(both_templates_of_a_pair_are_looked_at)
+{
+    CK_MECHANISM     rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0}, unknown = {0x80004711, NULL, 0};
+    CK_OBJECT_HANDLE one = CK_INVALID_HANDLE, other = CK_INVALID_HANDLE;
+    CK_ATTRIBUTE     small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)}, large[] = {NUMBER(CKA_MODULUS_BITS, bits_2048)};
+    CK_ATTRIBUTE     type[] = {NUMBER(CKA_KEY_TYPE, rsa_type)};
+    begin("x-disabled-algorithms: RSA keySize < 2048");
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, small, 1, large, 1, &one, &other), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, NULL, 0, small, 1, &one, &other), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &unknown, small, 1, type, 1, &one, &other), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, small, 1, &one, &other), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, large, 1, &one, &other), CKR_OK);
+}
+END_TEST
+
 START_TEST(templates_of_generated_keys_are_looked_at)
 {
     CK_OBJECT_HANDLE key = CK_INVALID_HANDLE;
@@ -293,6 +309,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_key_is_read_once);
     tcase_add_loop_test(tcase, what_may_have_changed_is_read_again, 0, EVENTS);
     tcase_add_loop_test(tcase, a_key_on_the_token_outlives_a_session, 0, EVENTS);
+    tcase_add_test(tcase, both_templates_of_a_pair_are_looked_at);
     tcase_add_test(tcase, templates_of_generated_keys_are_looked_at);
     tcase_add_test(tcase, imported_keys_are_looked_at);
     tcase_add_loop_test(tcase, a_denied_key_that_was_derived_is_destroyed_again, 0, 2);
