@@ -23,7 +23,7 @@ enum {
     POOL_CAPACITY_MIN = 4 * 1024,
     POOL_CAPACITY_MAX = 16 * 1024 * 1024,
     POOL_TAKE_MAX = 1024, /* most bytes of one pool_take() */
-    POOL_LEVEL_MIN = 1024 /* what a pool grows from */
+    POOL_LEVEL_MIN = 2048 /* what a pool grows from: some of it waits in the stripes */
 };
 
 struct pool;

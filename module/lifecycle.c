@@ -34,10 +34,10 @@ static enum begun life_begin(enum life expected, enum life next)
         lock_acquire(&state->lock);
         unsigned life = atomic_load(&state->life);
         bool     passing = life == LIFE_STARTING || life == LIFE_STOPPING;
-        bool     own = passing && state->life_owner == this_thread();
+        bool     own = passing && atomic_load(&state->life_owner) == this_thread();
         if (life == expected) {
             atomic_store(&state->life, next);
-            state->life_owner = this_thread();
+            atomic_store(&state->life_owner, this_thread());
         }
         lock_release(&state->lock);
         if (life == expected)
@@ -64,7 +64,7 @@ bool life_enter(void)
         if (life == LIFE_UP)
             return true;
         life_leave();
-        if (life != LIFE_STOPPING || state->life_owner == this_thread())
+        if (life != LIFE_STOPPING || atomic_load(&state->life_owner) == this_thread())
             return false;
         /* C_Finalize may yet fail, and then this call goes on as if nothing had been. */
         wait_on_word(&state->life, life, /* timeout_ns= */ -1);

@@ -25,7 +25,7 @@ static atomic_bool process_exits;
 
 static bool must_stop(void)
 {
-    return atomic_load(&state->thread) != THREAD_RUNS || atomic_load(&process_exits);
+    return atomic_load(&state->thread) == THREAD_STOPS || atomic_load(&process_exits);
 }
 
 /* The application is in a call on the slot, or has an operation open there that must not be disturbed. */
@@ -143,31 +143,30 @@ static int make_thread(pthread_t *thread)
     return rc;
 }
 
-static void start_thread(void)
+void prefetch_start(void)
 {
+    int       saved_errno = errno;
     unsigned  none = THREAD_NONE;
     pthread_t thread;
     if (!state->threads_permitted || atomic_load(&process_exits) ||
-        !atomic_compare_exchange_strong(&state->thread, &none, THREAD_RUNS))
+        !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
         return;
     int rc = make_thread(&thread);
-    if (rc == 0) {
+    if (rc == 0)
         state->thread_id = (unsigned long)thread;
-        return;
+    atomic_store(&state->thread, rc == 0 ? THREAD_RUNS : THREAD_NONE);
+    if (rc != 0) {
+        atomic_store(&state->threads_permitted, false);
+        log_write(LOG_LEVEL_WARNING,
+                  "no background thread, errno %d: pools are filled on callers' threads", rc);
     }
-    state->threads_permitted = false;
-    atomic_store(&state->thread, THREAD_NONE);
-    log_write(LOG_LEVEL_WARNING, "no background thread, errno %d: pools are filled on callers' threads", rc);
+    errno = saved_errno;
 }
 
 void prefetch_want(struct slot *slot)
 {
-    int saved_errno = errno;
-    if (atomic_load(&state->thread) == THREAD_NONE)
-        start_thread();
     if (atomic_load(&state->thread) == THREAD_RUNS && atomic_exchange(&slot->hungry, 1) == 0)
         ring_bell();
-    errno = saved_errno;
 }
 
 void prefetch_stop(void)

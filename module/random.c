@@ -47,8 +47,10 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
         if (tried && atomic_load(&slot->suspect) != SUSPICION_SURE)
             manners_failed(slot, rv);
     }
-    if (pool != NULL)
+    if (pool != NULL) {
+        prefetch_start();
         prefetch_want(slot);
+    }
     return rv;
 }
 

@@ -15,7 +15,7 @@ enum {
 /* Stays where it is for good, and is used again for other sessions once it is free. */
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
-    struct slot              *slot;
+    _Atomic(struct slot *)    slot;
     atomic_uint               generation; /* the slot's when the token last answered for this session */
     atomic_bool               operating;  /* it has a cryptographic operation open */
     unsigned                  flags;

@@ -90,6 +90,7 @@ enum life {
 
 enum thread_life {
     THREAD_NONE,
+    THREAD_STARTS, /* thread_id is not known yet */
     THREAD_RUNS,
     THREAD_STOPS
 };
@@ -97,9 +98,9 @@ enum thread_life {
 struct state {
     struct lock lock;          /* guards what says so, and the session table's changes */
     atomic_uint life;          /* enum life; changes under lock; waited on */
-    pid_t       life_owner;    /* the thread that starts or stops, so that it can be told from others */
+    atomic_int  life_owner;    /* the thread that starts or stops, so that it can be told from others */
     atomic_uint calls_inside;  /* random calls that are in the target; waited on */
-    bool        threads_permitted;
+    atomic_bool threads_permitted;
     bool        pools_permitted;
 
     _Atomic(struct session_index *) sessions;
@@ -118,7 +119,7 @@ struct state {
     atomic_uint thread_bell;  /* rung to wake the thread; waited on */
     atomic_uint thread_sleeps;
     atomic_uint thread_inside; /* it is in the target; waited on */
-    unsigned long thread_id;   /* pthread_t of it; guarded by lock */
+    unsigned long thread_id;   /* pthread_t of it, once it runs */
     atomic_uint slot_bell;     /* rung when hidden_at_work ends; waited on */
 
     struct busy_place busy[BUSY_PLACES];

@@ -250,8 +250,25 @@ START_TEST(slots_that_come_and_go_are_seen)
 }
 END_TEST
 
+/* One small request, a long pause, and then fifty: all of them could have been fetched in the pause. */
+START_TEST(a_pause_is_enough_for_fifty_requests_of_16_bytes)
+{
+    knob("DELAY_US", "50000");
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 1min");
+    initialize();
+    CK_SESSION_HANDLE patient = open_session(0, 0);
+    words_draw(patient, 16, 16);
+    wait_until_quiet();
+    unsigned own = target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom");
+    words_draw(patient, 16, 800);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"), own);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, a_pause_is_enough_for_fifty_requests_of_16_bytes);
     int count = sizeof limits / sizeof *limits;
     tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0, count);
     tcase_add_loop_test(tcase, large_requests_get_the_tokens_own_answer, 0, count);
