@@ -88,9 +88,9 @@ static void wait_until_nobody_is_inside(void)
 static void forget_life(void)
 {
     sessions_forget();
+    hidden_forget();
     slot_pools_rest();
     lock_acquire(&state->lock);
-    atomic_store(&state->hidden_bits, 0);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
     lock_release(&state->lock);
@@ -145,6 +145,7 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
     if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED) {
         /* By our parent before a fork, as we wanted it; or by another user, who knows how. */
         *thread_permitted = *thread_permitted && target_has_os_locking;
+        hidden_close_inherited();
     } else if (rv == CKR_OK)
         target_has_os_locking = *thread_permitted;
     return rv;

@@ -22,6 +22,7 @@ static void logged_in_or_out(struct slot *slot, bool so)
 static struct slot *before_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type)
 {
     struct slot *slot = slot_of(handle);
+    hidden_close_inherited();
     if (user_type == CKU_SO)
         hidden_ban(slot);
     busy_begin(handle);
@@ -79,6 +80,7 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pLabel)
 {
     struct slot *slot = slot_find(slotID);
+    hidden_close_inherited();
     hidden_ban(slot);
     CK_RV rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
     if (slot != NULL && rv == CKR_OK) {

@@ -30,6 +30,13 @@ void prefetch_at_exit(void);
 void hidden_ban(struct slot *slot);
 void hidden_allow(struct slot *slot);
 
+/* Ours are gone with the target's state: it was finalized. */
+void hidden_forget(void);
+
+/* In a forked child that inherited the target's state: closes what it inherited of ours, before a call that
+ * must not meet it. Does nothing elsewhere. */
+void hidden_close_inherited(void);
+
 /* The token has no session left for the application: closes ours, on all slots, and keeps them closed for
  * a while. Returns whether there was one. */
 bool hidden_give_way(void);
