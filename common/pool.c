@@ -48,6 +48,9 @@ struct pool {
     _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory;
                                  * own_sentinel where there is no such page */
     _Atomic uint64_t own_sentinel;
+    const _Atomic uint32_t *generation; /* the machine's, or own_generation */
+    _Atomic uint32_t        own_generation;
+    uint32_t                generation_seen; /* guarded by lock; read without it */
 
     struct lock lock __attribute__((aligned(CACHE_LINE))); /* guards all below, and the ring's bytes */
     struct ring ring;
@@ -106,6 +109,8 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     if (p->sentinel == NULL)
         p->sentinel = &p->own_sentinel;
     atomic_store(p->sentinel, 1);
+    p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
+    p->generation_seen = atomic_load(p->generation);
     health_remember(&p->health);
     atomic_store(&p->epoch, 1);
     *pool = p;
@@ -199,11 +204,13 @@ static void expire_locked(struct pool *p, int64_t now_ns)
     int64_t step_ns = offset_ns - p->clock_offset_ns;
     bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
     bool    vanished = atomic_load(p->sentinel) == 0;
-    if (!stepped && !vanished)
+    bool    cloned = atomic_load(p->generation) != p->generation_seen;
+    if (!stepped && !vanished && !cloned)
         return;
     /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
     p->clock_offset_ns = offset_ns;
-    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
+    p->generation_seen = atomic_load(p->generation);
+    drop_locked(p, cloned ? POOL_DROP_CLONE : stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
     if (wiped_reassert(p, p->mapped_bytes) == 0)
         atomic_store(p->sentinel, 1);
 }
@@ -212,7 +219,8 @@ static void expire_locked(struct pool *p, int64_t now_ns)
 static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
 {
     return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
-           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0);
+           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0) &&
+           atomic_load_explicit(p->generation, memory_order_acquire) == p->generation_seen;
 }
 
 static void wipe_stripe_locked(struct stripe *s)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "clock.h"
+#include "clones.h"
 #include "fetch.h"
 #include "hidden.h"
 #include "log.h"
@@ -100,8 +101,11 @@ static int64_t attend_all(void)
 static void *run(void *unused)
 {
     (void)unused;
+    clones_listen();
     while (!must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
+        if (clones_heard())
+            state_drop_pools(POOL_DROP_CLONE);
         int64_t  next_ns = attend_all();
         int64_t  wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
         atomic_store(&state->thread_sleeps, 1);
@@ -109,6 +113,7 @@ static void *run(void *unused)
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
     }
+    clones_unlisten();
     return NULL;
 }
 
