@@ -25,7 +25,7 @@ enum {
     STEADY_DRAWS = 100000, /* fits no pool: the token's own speed with large requests shows */
     ROUND_NS = 30 * 1000 * 1000,
     AWAKE_NS = 2 * 1000 * 1000,
-    REST_NS = 50 * 1000 * 1000, /* longer than a refill */
+    REST_NS = 10 * 1000 * 1000, /* longer than a refill */
     SLOTS_MAX = 64
 };
 
