@@ -210,8 +210,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     printf("One draw of %d bytes, median of %d rounds:\n\n", DRAW_BYTES, ROUNDS);
-    printf("%-15s %13s  %-29s %-29s\n", "", "straight", "through the proxy,", "through the proxy,");
-    printf("%-15s %13s  %-29s %-29s\n", "", "", "1000 in a row", "100,000 without a pause");
+    printf("%-15s %13s  %-29s %s\n", "", "straight", "through the proxy,", "through the proxy,");
+    printf("%-15s %13s  %-29s %s\n", "", "", "1000 in a row", "100,000 without a pause");
     for (int i = 2; i < argc; i++) {
         char *name = strchr(argv[i], '=');
         if (name != NULL)
