@@ -181,6 +181,29 @@ START_TEST(calls_stay_short_where_bytes_cost)
 }
 END_TEST
 
+/* A process that was stopped, a machine that was busy: the token is not to blame. */
+START_TEST(single_slow_calls_shrink_nothing)
+{
+    begin("x-pool-threads: never");
+    for (int i = 0; i < 300; i++)
+        words_draw(session, 1024, 1024);
+    unsigned long longest = target_longest_request();
+    ck_assert_uint_gt(longest, 8192);
+    for (int hiccup = 0; hiccup < 20; hiccup++) {
+        unsigned before = target_calls("C_GenerateRandom");
+        knob("DELAY_US", "8000");
+        while (target_calls("C_GenerateRandom") == before)
+            words_draw(session, 1024, 1024);
+        knob("DELAY_US", NULL);
+        words_draw(session, 1024, 65536);
+    }
+    unsigned before = target_calls("C_GenerateRandom");
+    for (int i = 0; i < 4; i++)
+        words_draw(session, 1024, 65536);
+    ck_assert_uint_le(target_calls("C_GenerateRandom") - before, 4 * 65536 / longest * 2 + 4);
+}
+END_TEST
+
 START_TEST(idle_means_silent)
 {
     begin("x-pool-max-age: 1s");
@@ -268,6 +291,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, single_slow_calls_shrink_nothing);
     tcase_add_test(tcase, a_pause_is_enough_for_fifty_requests_of_16_bytes);
     int count = sizeof limits / sizeof *limits;
     tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0, count);
