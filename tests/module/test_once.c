@@ -316,11 +316,13 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, no_word_is_served_twice_and_none_is_made_up, 0,
                         (int)(sizeof crowds / sizeof *crowds));
     tcase_add_test(tcase, no_word_is_served_twice_while_pools_are_dropped);
-    tcase_add_loop_test(tcase, a_child_that_initializes_gets_words_of_its_own, 0, HOWS);
-    tcase_add_loop_test(tcase, a_child_that_does_not_initialize_is_handed_on_to_the_token, 0, HOWS);
-    tcase_add_loop_test(tcase, a_lax_token_is_initialized_already_and_the_child_may_go_on, 0, HOWS);
-    tcase_add_test(tcase, grandchildren_get_words_of_their_own);
-    tcase_add_test(tcase, two_hundred_forks_under_load_neither_hang_nor_repeat);
+    if (CHILDREN_MAY_ALLOCATE) {
+        tcase_add_loop_test(tcase, a_child_that_initializes_gets_words_of_its_own, 0, HOWS);
+        tcase_add_loop_test(tcase, a_child_that_does_not_initialize_is_handed_on_to_the_token, 0, HOWS);
+        tcase_add_loop_test(tcase, a_lax_token_is_initialized_already_and_the_child_may_go_on, 0, HOWS);
+        tcase_add_test(tcase, grandchildren_get_words_of_their_own);
+        tcase_add_test(tcase, two_hundred_forks_under_load_neither_hang_nor_repeat);
+    }
     tcase_add_test(tcase, a_vfork_child_leaves_the_parents_pool_alone);
 }
 
