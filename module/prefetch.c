@@ -17,6 +17,7 @@
 enum { STACK_BYTES = 1024 * 1024 };
 
 static const int64_t STAND_ASIDE_NS = 1 * NS_PER_MS;
+static const int64_t STAND_ASIDE_MOST_NS = 256 * NS_PER_MS;
 static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
 static const int64_t EXIT_WAIT_NS = 1 * NS_PER_S;
 static const int64_t NEVER_NS = INT64_MAX;
@@ -72,9 +73,13 @@ static int64_t attend(struct slot *slot)
         }
     }
     if (aside) {
+        /* An application may leave an operation open for good. */
+        int64_t longer_ns = slot->aside_ns == 0 ? STAND_ASIDE_NS : slot->aside_ns * 2;
+        slot->aside_ns = longer_ns < STAND_ASIDE_MOST_NS ? longer_ns : STAND_ASIDE_MOST_NS;
         atomic_store(&slot->hungry, 1);
-        next_ns = clock_ticks_ns() + STAND_ASIDE_NS;
-    }
+        next_ns = clock_ticks_ns() + slot->aside_ns;
+    } else
+        slot->aside_ns = 0;
     int64_t expires_ns = pool_expire(pool);
     int64_t idle_ns = hidden_close_idle(slot, IDLE_SESSION_NS);
     if (expires_ns >= 0 && expires_ns < next_ns)

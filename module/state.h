@@ -73,7 +73,8 @@ struct slot {
     int64_t           hidden_used_ns;
     int64_t           hidden_retry_ns; /* do not open one before */
 
-    atomic_uint hungry; /* the thread should look at this slot's pool */
+    atomic_uint hungry;   /* the thread should look at this slot's pool */
+    int64_t     aside_ns; /* how long it stood aside last time; the thread's own */
 };
 
 /* One place a thread marks while it is in the target for a session; a hint, so threads may share one. */
