@@ -21,6 +21,11 @@ enum {
     CACHE_LINE = 64
 };
 
+/* Where a test steps between the copy and the look after it; nothing in a library. */
+#ifndef POOL_TEST_HOOK
+#define POOL_TEST_HOOK(pool)
+#endif
+
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 static const int64_t WAIT_FOR_STRIPE_NS = 20000;
 
@@ -267,6 +272,7 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     }
     uint64_t epoch = s->epoch;
     move_bytes(buf, s->bytes + s->next, len_bytes);
+    POOL_TEST_HOOK(p);
     s->next += (uint32_t)len_bytes;
     s->served++;
     /* Dropped, or the address space copied, while we copied: nobody gets these. */
@@ -286,6 +292,7 @@ static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_
     const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
+        POOL_TEST_HOOK(p);
         if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
             p->ring_served++;
