@@ -62,6 +62,11 @@ void words_note(const uint8_t *bytes, size_t len_bytes)
     }
 }
 
+bool words_was_noted(uint64_t counter)
+{
+    return counter < WORDS_MOST && (atomic_load(&seen->bits[counter / 8]) & 1U << counter % 8) != 0;
+}
+
 void words_check(uint64_t least)
 {
     ck_assert_msg(atomic_load(&seen->twice) == 0, "%lu of %lu words were served twice",

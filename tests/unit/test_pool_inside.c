@@ -218,6 +218,8 @@ START_TEST(two_draws_from_one_stripe_at_once_get_different_bytes)
     size_t held = bytes_held();
     ck_assert_int_ne(pool_take(pool, first, sizeof first), POOL_MISS);
     ck_assert_ptr_null(stepping_in);
+    ck_assert_uint_eq(non_zero_bytes(first, sizeof first), sizeof first);
+    ck_assert_uint_eq(non_zero_bytes(second, sizeof second), sizeof second);
     ck_assert_int_ne(memcmp(first, second, sizeof first), 0);
     ck_assert_uint_eq(bytes_held(), held - sizeof first - sizeof second);
 }
