@@ -203,14 +203,16 @@ static void expire_locked(struct pool *p, int64_t now_ns)
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - p->clock_offset_ns;
     bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    bool    vanished = atomic_load(p->sentinel) == 0;
+    /* NULL in a child that a signal handler made just here. */
+    _Atomic uint64_t *sentinel = p->sentinel;
+    bool              vanished = sentinel != NULL && atomic_load(sentinel) == 0;
     if (!stepped && !vanished)
         return;
     /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
     p->clock_offset_ns = offset_ns;
     drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
-    if (wiped_reassert(p, p->mapped_bytes) == 0)
-        atomic_store(p->sentinel, 1);
+    if (wiped_reassert(p, p->mapped_bytes) == 0 && sentinel != NULL)
+        atomic_store(sentinel, 1);
 }
 
 /* Whether bytes that came in at that epoch may be served, now. */
