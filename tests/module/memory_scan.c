@@ -113,7 +113,7 @@ struct scan scan_core(const char *path)
 void scan_bait(uint8_t bytes[16])
 {
     /* volatile: worked out by the compiler, the words would lie in the program. */
-    static volatile const uint64_t far = 60 * 1024 * 1024;
+    static volatile const uint64_t far = 250 * 1024 * 1024;
     for (uint64_t i = 0; i < 2; i++) {
         uint64_t whole = word_make(&(struct word){.counter = far + i});
         for (int b = 0; b < WORD_BYTES; b++)

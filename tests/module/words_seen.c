@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WORDS_MOST = 64 * 1024 * 1024, CHUNK_BYTES = 64 * 1024 };
+enum { WORDS_MOST = 256 * 1024 * 1024, CHUNK_BYTES = 64 * 1024 };
 
 struct seen {
     atomic_ulong found;
