@@ -160,3 +160,27 @@ void *smaps_first(const char *flag)
     smaps(flag, "", &first);
     return first;
 }
+
+unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most)
+{
+    char          line[512];
+    unsigned      count = 0;
+    unsigned long from;
+    unsigned long upto;
+    unsigned long start = 0;
+    unsigned long end = 0;
+    FILE         *file = fopen("/proc/self/smaps", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &from, &upto) == 2) {
+            start = from;
+            end = upto;
+        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, flag) != NULL) {
+            if (count < most)
+                mappings[count] = (struct mapping){(uint8_t *)start, end - start};
+            count++;
+        }
+    }
+    fclose(file);
+    return count;
+}

@@ -2,6 +2,7 @@
 #ifndef P11_PROXY_TEST_MEMORY_SCAN_H
 #define P11_PROXY_TEST_MEMORY_SCAN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Pieces of 16 bytes: two words of the stream, one behind the other. */
@@ -23,5 +24,12 @@ void scan_bait(uint8_t bytes[16]);
  * begins with field; for "" the number of such mappings. And their first address. */
 unsigned long smaps_sum(const char *flag, const char *field);
 void         *smaps_first(const char *flag);
+
+/* Where such mappings are, most of them at most. Returns how many there are. */
+struct mapping {
+    uint8_t *start;
+    size_t   len_bytes;
+};
+unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most);
 
 #endif

@@ -275,8 +275,8 @@ static void fork_here(int signal_number)
     errno = saved_errno;
 }
 
-/* The kernel wipes the child's memory between any two instructions of a draw, and the child goes on with it.
- * What that draw gives belongs to the parent too, so it is not looked at; it ends, and the next ones are well. */
+/* The kernel wipes the child's memory between any two instructions of a draw, and the child goes on with
+ * it. What that draw gives belongs to the parent too, so it is not looked at; the next ones are well. */
 START_TEST(a_child_that_a_signal_makes_in_the_middle_of_a_draw_goes_on)
 {
     struct sigaction action = {.sa_handler = fork_here};
