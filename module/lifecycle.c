@@ -73,7 +73,11 @@ bool life_enter(void)
 
 void life_leave(void)
 {
-    if (atomic_fetch_sub(&state->calls_inside, 1) == 1 && atomic_load(&state->life) == LIFE_STOPPING)
+    unsigned inside = atomic_load(&state->calls_inside);
+    /* 0 in a child that was made inside, by a signal handler say: it is not the one that entered. */
+    while (inside != 0 && !atomic_compare_exchange_weak(&state->calls_inside, &inside, inside - 1))
+        continue;
+    if (inside == 1 && atomic_load(&state->life) == LIFE_STOPPING)
         wake_word(&state->calls_inside);
 }
 

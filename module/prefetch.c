@@ -52,7 +52,9 @@ static bool fill_once(struct slot *slot, struct pool *pool)
         return false;
     bool asked = fetch_fill(slot, pool, session, NULL, 0, &none, &rv);
     hidden_end(slot, rv);
-    if (asked && rv != CKR_OK && atomic_load(&slot->suspect) != SUSPICION_SURE)
+    /* A refused size is none of its failures: the next call is smaller, and callers look for theirs. */
+    if (asked && rv != CKR_OK && !manners_is_about_length(rv) &&
+        atomic_load(&slot->suspect) != SUSPICION_SURE)
         manners_failed(slot, rv);
     return asked && rv == CKR_OK;
 }

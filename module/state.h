@@ -99,10 +99,10 @@ enum thread_life {
 struct state {
     struct lock lock;          /* guards what says so, and the session table's changes */
     atomic_uint life;          /* enum life; changes under lock; waited on */
-    atomic_int  life_owner;    /* the thread that starts or stops, so that it can be told from others */
+    _Atomic pid_t life_owner;  /* the thread that starts or stops, so that it can be told from others */
     atomic_uint calls_inside;  /* random calls that are in the target; waited on */
-    atomic_bool threads_permitted;
-    bool        pools_permitted;
+    atomic_bool threads_permitted; /* read without the lock, as is the next */
+    atomic_bool pools_permitted;
 
     _Atomic(struct session_index *) sessions;
     struct session_segment         *session_segments; /* guarded by lock, as is the next */

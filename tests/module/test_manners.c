@@ -56,6 +56,19 @@ START_TEST(small_requests_succeed_whatever_sizes_the_token_takes)
 }
 END_TEST
 
+/* The thread learns of the limit first, and the caller's next request is one that the token refuses too. */
+START_TEST(a_refusal_of_the_prefetchs_size_is_not_the_callers_answer)
+{
+    limit(&limits[_i]);
+    begin("");
+    for (CK_ULONG size = limits[_i].max_bytes + 1; size <= 1024; size = size * 2 + 1) {
+        EXPECT(fn->C_GenerateRandom(session, bytes, 1), CKR_OK);
+        wait_until_quiet();
+        EXPECT(fn->C_GenerateRandom(session, bytes, size), CKR_OK);
+    }
+}
+END_TEST
+
 START_TEST(large_requests_get_the_tokens_own_answer)
 {
     static const CK_ULONG sizes[] = {1025, 4096, 65536, 65537};
@@ -295,6 +308,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_pause_is_enough_for_fifty_requests_of_16_bytes);
     int count = sizeof limits / sizeof *limits;
     tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0, count);
+    tcase_add_loop_test(tcase, a_refusal_of_the_prefetchs_size_is_not_the_callers_answer, 0, count);
     tcase_add_loop_test(tcase, large_requests_get_the_tokens_own_answer, 0, count);
     tcase_add_loop_test(tcase, the_answer_never_depends_on_what_is_held, 0, count);
     tcase_add_loop_test(tcase, a_token_that_always_fails_is_asked_once_a_request_and_heals, 0, 5);

@@ -1,4 +1,7 @@
-/* test_once.c - no word of the token is served twice: by threads, and by processes that fork under them. */
+/* test_once.c - no word of the token is served twice: by threads, and by processes that fork under them.
+ *
+ * TESTS_LONG=1 has 64 threads draw 100 million words besides; `meson test -t 0` gives them the time.
+ */
 #include "run.h"
 
 #include <pthread.h>
@@ -14,7 +17,8 @@
 #include "words_seen.h"
 
 enum {
-    THREADS_MOST = 8,
+    THREADS_MOST = 64,
+    LONG_S = 3600,
     STRETCH_BYTES = 64 * 1024,
     CHILD_BYTES = 8 * 1024,
     CHILD_HANGS_S = 20,
@@ -104,10 +108,14 @@ static const struct {
     {2, 64, 1024 * 1024, ""},
     {8, 1024, 2048 * 1024, ""},
     {8, 64, 2048 * 1024, ""},
+    {64, 64, 4096 * 1024, ""},
     {8, 300, 1024 * 1024, "x-pool-size: 4KiB"},
     {8, 300, 1024 * 1024, "x-pool-threads: never"},
     {2, 24, 512 * 1024, "x-pool-max-age: 10ms"},
+    {64, 1024, 800 * 1000 * 1000, ""}, /* the long one */
 };
+
+enum { CROWDS = sizeof crowds / sizeof *crowds };
 
 START_TEST(no_word_is_served_twice_and_none_is_made_up)
 {
@@ -313,8 +321,11 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
+    bool wants_long = getenv("TESTS_LONG") != NULL;
+    if (wants_long)
+        tcase_set_timeout(tcase, LONG_S);
     tcase_add_loop_test(tcase, no_word_is_served_twice_and_none_is_made_up, 0,
-                        (int)(sizeof crowds / sizeof *crowds));
+                        wants_long ? CROWDS : CROWDS - 1);
     tcase_add_test(tcase, no_word_is_served_twice_while_pools_are_dropped);
     if (CHILDREN_MAY_ALLOCATE) {
         tcase_add_loop_test(tcase, a_child_that_initializes_gets_words_of_its_own, 0, HOWS);
