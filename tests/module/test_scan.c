@@ -50,7 +50,7 @@ static void nothing_is_found(const char *when)
 START_TEST(a_scan_finds_what_is_there)
 {
     begin(&no_threads, "x-pool-max-age: 1min");
-    draw(64, 16);
+    draw(70, 16);
     uint8_t *heap = malloc(64);
     scan_bait(heap + 3);
     struct scan found = scan_memory();
