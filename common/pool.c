@@ -21,6 +21,11 @@ enum {
     CACHE_LINE = 64
 };
 
+/* Where a test steps between the copy and the look after it; nothing in a library. */
+#ifndef POOL_TEST_HOOK
+#define POOL_TEST_HOOK(pool)
+#endif
+
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 static const int64_t WAIT_FOR_STRIPE_NS = 20000;
 
@@ -48,6 +53,9 @@ struct pool {
     _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory;
                                  * own_sentinel where there is no such page */
     _Atomic uint64_t own_sentinel;
+    const _Atomic uint32_t *generation; /* the machine's, or own_generation */
+    _Atomic uint32_t        own_generation;
+    uint32_t                generation_seen; /* guarded by lock; read without it */
 
     struct lock lock __attribute__((aligned(CACHE_LINE))); /* guards all below, and the ring's bytes */
     struct ring ring;
@@ -106,6 +114,8 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     if (p->sentinel == NULL)
         p->sentinel = &p->own_sentinel;
     atomic_store(p->sentinel, 1);
+    p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
+    p->generation_seen = atomic_load(p->generation);
     health_remember(&p->health);
     atomic_store(&p->epoch, 1);
     *pool = p;
@@ -198,21 +208,30 @@ static void expire_locked(struct pool *p, int64_t now_ns)
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - p->clock_offset_ns;
     bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    bool    vanished = atomic_load(p->sentinel) == 0;
-    if (!stepped && !vanished)
+    /* Both NULL in a child that a signal handler made just here. */
+    _Atomic uint64_t       *sentinel = p->sentinel;
+    const _Atomic uint32_t *generation = p->generation;
+    bool vanished = sentinel != NULL && atomic_load(sentinel) == 0;
+    bool cloned = generation != NULL && atomic_load(generation) != p->generation_seen;
+    if (!stepped && !vanished && !cloned)
         return;
     /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
     p->clock_offset_ns = offset_ns;
-    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
-    if (wiped_reassert(p, p->mapped_bytes) == 0)
-        atomic_store(p->sentinel, 1);
+    if (generation != NULL)
+        p->generation_seen = atomic_load(generation);
+    drop_locked(p, cloned ? POOL_DROP_CLONE : stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
+    if (wiped_reassert(p, p->mapped_bytes) == 0 && sentinel != NULL)
+        atomic_store(sentinel, 1);
 }
 
 /* Whether bytes that came in at that epoch may be served, now. */
 static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
 {
+    const _Atomic uint32_t *generation = p->generation;
     return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
-           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0);
+           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0) &&
+           generation != NULL &&
+           atomic_load_explicit(generation, memory_order_acquire) == p->generation_seen;
 }
 
 static void wipe_stripe_locked(struct stripe *s)
@@ -267,6 +286,7 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     }
     uint64_t epoch = s->epoch;
     move_bytes(buf, s->bytes + s->next, len_bytes);
+    POOL_TEST_HOOK(p);
     s->next += (uint32_t)len_bytes;
     s->served++;
     /* Dropped, or the address space copied, while we copied: nobody gets these. */
@@ -286,6 +306,7 @@ static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_
     const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
+        POOL_TEST_HOOK(p);
         if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
             p->ring_served++;

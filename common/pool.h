@@ -23,7 +23,7 @@ enum {
     POOL_CAPACITY_MIN = 4 * 1024,
     POOL_CAPACITY_MAX = 16 * 1024 * 1024,
     POOL_TAKE_MAX = 1024, /* most bytes of one pool_take() */
-    POOL_LEVEL_MIN = 1024 /* what a pool grows from */
+    POOL_LEVEL_MIN = 2048 /* what a pool grows from: some of it waits in the stripes */
 };
 
 struct pool;
@@ -34,6 +34,8 @@ struct pool_settings {
     bool           lock_memory;    /* try to keep it out of swap */
     atomic_size_t *budget;         /* bytes that the pools sharing it may still grow by; borrowed.
                                     * It must lie in memory that fork wipes as well. */
+    const _Atomic uint32_t *generation; /* the machine's, which changes when it is cloned; borrowed, NULL
+                                         * where there is no such thing */
 };
 
 /*
@@ -100,6 +102,7 @@ enum pool_drop {
     POOL_DROP_FINALIZE,
     POOL_DROP_CLOCK,    /* the clock stepped: suspended, restored or set */
     POOL_DROP_SENTINEL, /* the droppable page vanished: restored, or memory was short */
+    POOL_DROP_CLONE,    /* the machine was cloned */
     POOL_DROP_HEALTH,
     POOL_DROP_CAUSES
 };

@@ -67,16 +67,19 @@ void ring_close(struct ring *ring, size_t from, size_t upto, int64_t born_ns)
 static void forget_oldest(struct ring *ring)
 {
     ring->oldest = (ring->oldest + 1) % RING_PIECES;
-    ring->count--;
+    if (ring->count != 0)
+        ring->count--;
 }
 
 int64_t ring_move(struct ring *ring, uint8_t *memory, uint8_t *buf, size_t len_bytes)
 {
+    /* Wiped at any moment, if a signal handler forks: then it is empty, and nothing is divided by zero. */
+    size_t  capacity = ring->capacity_bytes;
     int64_t born_ns = ring->count != 0 ? oldest(ring)->born_ns : 0;
-    while (len_bytes > 0 && ring->count != 0 && ring->capacity_bytes != 0) {
+    while (len_bytes > 0 && ring->count != 0 && capacity != 0) {
         struct piece *piece = oldest(ring);
         size_t        step = min_size(len_bytes, (size_t)(piece->end - piece->start));
-        move_bytes(buf, memory + piece->start % ring->capacity_bytes, step);
+        move_bytes(buf, memory + piece->start % capacity, step);
         piece->start += step;
         ring->held_bytes -= step;
         buf += step;

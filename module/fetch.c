@@ -51,7 +51,7 @@ static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
 {
     struct pool_fill fill;
     enum health      health;
-    if (!pool_fill_begin(pool, manners_call_bytes(slot), own_bytes, &fill))
+    if (!pool_fill_begin(pool, manners_call_bytes(slot, own_bytes), own_bytes, &fill))
         return false;
     int64_t begun_ns = clock_exact_ns();
     *rv = ask(session, fill.bytes, fill.len_bytes);

@@ -64,7 +64,7 @@
 
 #define EDIT(object, name, ...)                                                                    \
     AROUND(name, const struct key_change change = key_change_begin();,                             \
-           key_change_end(change, slot_of_session(hSession), object);, __VA_ARGS__)
+           key_change_end(change, session_slot(hSession), object);, __VA_ARGS__)
 
 #define IF_ENDED(output)                                                                           \
     if (rv != CKR_BUFFER_TOO_SMALL && (rv != CKR_OK || (output) != NULL))                          \
@@ -119,12 +119,6 @@ static bool refusal_stands(CK_RV rv)
     default:
         return true;
     }
-}
-
-static struct slot *slot_of_session(CK_SESSION_HANDLE handle)
-{
-    struct session *session = session_find(handle);
-    return session != NULL ? session->slot : NULL;
 }
 
 #define P11_UPTO 302

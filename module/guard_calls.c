@@ -10,11 +10,10 @@
 /* A key that the token has. False if the token does not say what it is: then the token decides. */
 static bool facts_of_key(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE key)
 {
-    struct session     *known = session_find(session);
+    const struct slot  *slot = session_slot(session);
     struct key_question question;
-    if (known == NULL)
+    if (slot == NULL)
         return key_facts_read(facts, session, key);
-    struct slot *slot = known->slot;
     if (key_cache_get(slot, key, facts, &question))
         return true;
     if (!key_facts_read(facts, session, key))
@@ -115,12 +114,11 @@ static CK_RV guard_result(const struct policy *policy, const char *function, CK_
 
 static void take_back(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE *result)
 {
-    struct session *known = session_find(session);
     if (result == NULL || *result == CK_INVALID_HANDLE)
         return;
     struct key_change change = key_change_begin();
     target.C_DestroyObject(session, *result);
-    key_change_end(change, known != NULL ? known->slot : NULL, *result);
+    key_change_end(change, session_slot(session), *result);
     *result = CK_INVALID_HANDLE;
 }
 

@@ -11,14 +11,46 @@ static const int64_t RETRY_NS = 10 * NS_PER_S;
 /* Must the token have so many more sessions than the application and we use. */
 enum { SESSIONS_TO_SPARE = 2 };
 
+/* Our open sessions once more, in ordinary memory: a forked child that inherits the target's state inherits
+ * them, and has to close them before they are in somebody's way. Guarded by state->lock. */
+static CK_SESSION_HANDLE inheritable[SLOTS_MAX];
+static atomic_uint       inheritable_count;
+
 /* Expects state->lock held. */
-static void publish_bits_locked(void)
+static void publish_locked(void)
 {
     uint64_t bits = 0;
-    for (unsigned i = 0; i < state->slot_count; i++)
-        if (state->slots[i].hidden != CK_INVALID_HANDLE)
-            bits |= (uint64_t)1 << (state->slots[i].hidden & 63);
+    unsigned count = 0;
+    for (unsigned i = 0; i < state->slot_count; i++) {
+        CK_SESSION_HANDLE session = state->slots[i].hidden;
+        if (session == CK_INVALID_HANDLE)
+            continue;
+        bits |= (uint64_t)1 << (session & 63);
+        inheritable[count++] = session;
+    }
+    atomic_store(&inheritable_count, count);
     atomic_store(&state->hidden_bits, bits);
+}
+
+void hidden_forget(void)
+{
+    lock_acquire(&state->lock);
+    for (unsigned i = 0; i < state->slot_count; i++)
+        state->slots[i].hidden = CK_INVALID_HANDLE;
+    publish_locked();
+    lock_release(&state->lock);
+}
+
+void hidden_close_inherited(void)
+{
+    unsigned count = atomic_load(&inheritable_count);
+    /* Only a child has them while it is not initialised. */
+    unsigned life = atomic_load(&state->life);
+    if (count == 0 || life == LIFE_UP || life == LIFE_STOPPING ||
+        !atomic_compare_exchange_strong(&inheritable_count, &count, 0))
+        return;
+    for (unsigned i = 0; i < count; i++)
+        target.C_CloseSession(inheritable[i]);
 }
 
 /* The thread goes into the target for the slot, if nobody minds. */
@@ -80,7 +112,7 @@ static bool open_hidden(struct slot *slot)
     slot->hidden_is_rw = is_rw;
     slot->hidden_used_ns = clock_ticks_ns();
     slot->hidden_retry_ns = opened ? 0 : clock_ticks_ns() + RETRY_NS;
-    publish_bits_locked();
+    publish_locked();
     lock_release(&state->lock);
     if (!opened)
         log_write(LOG_LEVEL_INFO, "slot %lu: the token has no session to spare, its pool is filled on "
@@ -112,7 +144,7 @@ void hidden_end(struct slot *slot, CK_RV rv)
     case CKR_TOKEN_NOT_PRESENT:
     case CKR_CRYPTOKI_NOT_INITIALIZED:
         slot->hidden = CK_INVALID_HANDLE;
-        publish_bits_locked();
+        publish_locked();
     }
     lock_release(&state->lock);
     note_slot_answer(slot, rv);
@@ -124,7 +156,7 @@ static CK_SESSION_HANDLE take_away_locked(struct slot *slot)
 {
     CK_SESSION_HANDLE session = slot->hidden;
     slot->hidden = CK_INVALID_HANDLE;
-    publish_bits_locked();
+    publish_locked();
     return session;
 }
 

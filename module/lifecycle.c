@@ -37,10 +37,10 @@ static enum begun life_begin(enum life expected, enum life next)
         lock_acquire(&state->lock);
         unsigned life = atomic_load(&state->life);
         bool     passing = life == LIFE_STARTING || life == LIFE_STOPPING;
-        bool     own = passing && state->life_owner == this_thread();
+        bool     own = passing && atomic_load(&state->life_owner) == this_thread();
         if (life == expected) {
             atomic_store(&state->life, next);
-            state->life_owner = this_thread();
+            atomic_store(&state->life_owner, this_thread());
         }
         lock_release(&state->lock);
         if (life == expected)
@@ -67,7 +67,7 @@ bool life_enter(void)
         if (life == LIFE_UP)
             return true;
         life_leave();
-        if (life != LIFE_STOPPING || state->life_owner == this_thread())
+        if (life != LIFE_STOPPING || atomic_load(&state->life_owner) == this_thread())
             return false;
         /* C_Finalize may yet fail, and then this call goes on as if nothing had been. */
         wait_on_word(&state->life, life, /* timeout_ns= */ -1);
@@ -76,7 +76,11 @@ bool life_enter(void)
 
 void life_leave(void)
 {
-    if (atomic_fetch_sub(&state->calls_inside, 1) == 1 && atomic_load(&state->life) == LIFE_STOPPING)
+    unsigned inside = atomic_load(&state->calls_inside);
+    /* 0 in a child that was made inside, by a signal handler say: it is not the one that entered. */
+    while (inside != 0 && !atomic_compare_exchange_weak(&state->calls_inside, &inside, inside - 1))
+        continue;
+    if (inside == 1 && atomic_load(&state->life) == LIFE_STOPPING)
         wake_word(&state->calls_inside);
 }
 
@@ -91,12 +95,12 @@ static void wait_until_nobody_is_inside(void)
 static void forget_life(void)
 {
     sessions_forget();
+    hidden_forget();
     slot_pools_rest();
     guard_reports_end();
     operation_states_forget();
     key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
     lock_acquire(&state->lock);
-    atomic_store(&state->hidden_bits, 0);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
     lock_release(&state->lock);
@@ -151,6 +155,7 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
     if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED) {
         /* By our parent before a fork, as we wanted it; or by another user, who knows how. */
         *thread_permitted = *thread_permitted && target_has_os_locking;
+        hidden_close_inherited();
     } else if (rv == CKR_OK)
         target_has_os_locking = *thread_permitted;
     return rv;

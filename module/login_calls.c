@@ -4,12 +4,6 @@
 #include "manners.h"
 #include "prefetch.h"
 
-static struct slot *slot_of(CK_SESSION_HANDLE handle)
-{
-    struct session *session = session_find(handle);
-    return session != NULL ? session->slot : NULL;
-}
-
 static void logged_in_or_out(struct slot *slot, bool so)
 {
     lock_acquire(&state->lock);
@@ -22,7 +16,8 @@ static void logged_in_or_out(struct slot *slot, bool so)
 /* An SO cannot log in while there is a read-only session, and ours is one. */
 static struct slot *before_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type)
 {
-    struct slot *slot = slot_of(handle);
+    struct slot *slot = session_slot(handle);
+    hidden_close_inherited();
     if (user_type == CKU_SO)
         hidden_ban(slot);
     busy_begin(handle);
@@ -70,7 +65,7 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = slot_of(hSession);
+    struct slot *slot = session_slot(hSession);
     busy_begin(hSession);
     struct key_change change = key_change_begin();
     CK_RV             rv = target.C_Logout(hSession);
@@ -86,6 +81,7 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pLabel)
 {
     struct slot *slot = slot_find(slotID);
+    hidden_close_inherited();
     hidden_ban(slot);
     struct key_change change = key_change_begin();
     CK_RV             rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);

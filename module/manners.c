@@ -22,13 +22,15 @@ static size_t most_call_bytes(void)
     return settings()->pool_size_bytes / 2;
 }
 
-size_t manners_call_bytes(struct slot *slot)
+size_t manners_call_bytes(struct slot *slot, size_t own_bytes)
 {
     lock_acquire(&slot->manners_lock);
     struct token_manners *m = &slot->manners;
     if (m->call_bytes == 0)
         m->call_bytes = FIRST_CALL_BYTES;
     size_t call_bytes = m->call_bytes;
+    if (call_bytes < own_bytes && (m->refused_bytes == 0 || own_bytes < m->refused_bytes))
+        call_bytes = own_bytes;
     lock_release(&slot->manners_lock);
     return call_bytes;
 }

@@ -8,8 +8,9 @@
 #include "state.h"
 
 /* How much one call of a fill asks for: 1 KiB at first; more while the token takes it and a call stays
- * short, or costs the same whatever its size; less when it was refused. */
-size_t manners_call_bytes(struct slot *slot);
+ * short, or costs the same whatever its size; less when it was refused. Never less than own_bytes, unless so
+ * much was refused: a request must not cost more calls than without us. */
+size_t manners_call_bytes(struct slot *slot, size_t own_bytes);
 
 /* False while a token that failed is left alone. */
 bool manners_may_fill(struct slot *slot);

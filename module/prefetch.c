@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "clock.h"
+#include "clones.h"
 #include "fetch.h"
 #include "hidden.h"
 #include "log.h"
@@ -16,6 +17,7 @@
 enum { STACK_BYTES = 1024 * 1024 };
 
 static const int64_t STAND_ASIDE_NS = 1 * NS_PER_MS;
+static const int64_t STAND_ASIDE_MOST_NS = 256 * NS_PER_MS;
 static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
 static const int64_t EXIT_WAIT_NS = 1 * NS_PER_S;
 static const int64_t NEVER_NS = INT64_MAX;
@@ -25,7 +27,7 @@ static atomic_bool process_exits;
 
 static bool must_stop(void)
 {
-    return atomic_load(&state->thread) != THREAD_RUNS || atomic_load(&process_exits);
+    return atomic_load(&state->thread) == THREAD_STOPS || atomic_load(&process_exits);
 }
 
 /* The application is in a call on the slot, or has an operation open there that must not be disturbed. */
@@ -50,7 +52,9 @@ static bool fill_once(struct slot *slot, struct pool *pool)
         return false;
     bool asked = fetch_fill(slot, pool, session, NULL, 0, &none, &rv);
     hidden_end(slot, rv);
-    if (asked && rv != CKR_OK && atomic_load(&slot->suspect) != SUSPICION_SURE)
+    /* A refused size is none of its failures: the next call is smaller, and callers look for theirs. */
+    if (asked && rv != CKR_OK && !manners_is_about_length(rv) &&
+        atomic_load(&slot->suspect) != SUSPICION_SURE)
         manners_failed(slot, rv);
     return asked && rv == CKR_OK;
 }
@@ -71,9 +75,13 @@ static int64_t attend(struct slot *slot)
         }
     }
     if (aside) {
+        /* An application may leave an operation open for good. */
+        int64_t longer_ns = slot->aside_ns == 0 ? STAND_ASIDE_NS : slot->aside_ns * 2;
+        slot->aside_ns = longer_ns < STAND_ASIDE_MOST_NS ? longer_ns : STAND_ASIDE_MOST_NS;
         atomic_store(&slot->hungry, 1);
-        next_ns = clock_ticks_ns() + STAND_ASIDE_NS;
-    }
+        next_ns = clock_ticks_ns() + slot->aside_ns;
+    } else
+        slot->aside_ns = 0;
     int64_t expires_ns = pool_expire(pool);
     int64_t idle_ns = hidden_close_idle(slot, IDLE_SESSION_NS);
     if (expires_ns >= 0 && expires_ns < next_ns)
@@ -100,8 +108,11 @@ static int64_t attend_all(void)
 static void *run(void *unused)
 {
     (void)unused;
+    clones_listen();
     while (!must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
+        if (clones_heard())
+            state_drop_pools(POOL_DROP_CLONE);
         int64_t  next_ns = attend_all();
         int64_t  wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
         atomic_store(&state->thread_sleeps, 1);
@@ -109,6 +120,7 @@ static void *run(void *unused)
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
     }
+    clones_unlisten();
     return NULL;
 }
 
@@ -143,31 +155,30 @@ static int make_thread(pthread_t *thread)
     return rc;
 }
 
-static void start_thread(void)
+void prefetch_start(void)
 {
+    int       saved_errno = errno;
     unsigned  none = THREAD_NONE;
     pthread_t thread;
     if (!state->threads_permitted || atomic_load(&process_exits) ||
-        !atomic_compare_exchange_strong(&state->thread, &none, THREAD_RUNS))
+        !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
         return;
     int rc = make_thread(&thread);
-    if (rc == 0) {
+    if (rc == 0)
         state->thread_id = (unsigned long)thread;
-        return;
+    atomic_store(&state->thread, rc == 0 ? THREAD_RUNS : THREAD_NONE);
+    if (rc != 0) {
+        atomic_store(&state->threads_permitted, false);
+        log_write(LOG_LEVEL_WARNING,
+                  "no background thread, errno %d: pools are filled on callers' threads", rc);
     }
-    state->threads_permitted = false;
-    atomic_store(&state->thread, THREAD_NONE);
-    log_write(LOG_LEVEL_WARNING, "no background thread, errno %d: pools are filled on callers' threads", rc);
+    errno = saved_errno;
 }
 
 void prefetch_want(struct slot *slot)
 {
-    int saved_errno = errno;
-    if (atomic_load(&state->thread) == THREAD_NONE)
-        start_thread();
     if (atomic_load(&state->thread) == THREAD_RUNS && atomic_exchange(&slot->hungry, 1) == 0)
         ring_bell();
-    errno = saved_errno;
 }
 
 void prefetch_stop(void)

@@ -8,12 +8,15 @@
 
 #include "state.h"
 
-/* The slot's pool is low: wakes the thread, makes it if there is none and one is permitted. Any thread,
- * no lock held; keeps errno. Not from within a child that has not initialised: state is zero there. */
+/* Makes the thread if there is none and one is permitted. Between life_enter() and life_leave(), no lock
+ * held; keeps errno. */
+void prefetch_start(void);
+
+/* The slot's pool is low: wakes the thread, if there is one. Any thread; keeps errno. */
 void prefetch_want(struct slot *slot);
 
 /* Ends the thread, waiting for the one call to the token that it may be in. Its sessions stay open: the
- * target is about to be finalized. No new thread can come up meanwhile: the caller stops life first. */
+ * target is about to be finalized. The caller has seen to it that nobody is in prefetch_start(). */
 void prefetch_stop(void);
 
 /* At exit(): tells the thread to make no more calls, and waits a moment for the one it may be in. */
@@ -26,6 +29,13 @@ void prefetch_at_exit(void);
  */
 void hidden_ban(struct slot *slot);
 void hidden_allow(struct slot *slot);
+
+/* Ours are gone with the target's state: it was finalized. */
+void hidden_forget(void);
+
+/* In a forked child that inherited the target's state: closes what it inherited of ours, before a call that
+ * must not meet it. Does nothing elsewhere. */
+void hidden_close_inherited(void);
 
 /* The token has no session left for the application: closes ours, on all slots, and keeps them closed for
  * a while. Returns whether there was one. */

@@ -16,7 +16,9 @@ static struct slot *pooled_slot(CK_SESSION_HANDLE handle)
     if (session == NULL)
         return NULL;
     struct slot *slot = session->slot;
-    unsigned     generation = atomic_load_explicit(&session->generation, memory_order_relaxed);
+    if (slot == NULL)
+        return NULL; /* wiped meanwhile, by a fork in a signal handler */
+    unsigned generation = atomic_load_explicit(&session->generation, memory_order_relaxed);
     if (generation != atomic_load_explicit(&slot->generation, memory_order_relaxed) ||
         (session->flags & SESSION_IS_ASYNC) != 0)
         return NULL;
@@ -47,8 +49,10 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
         if (tried && atomic_load(&slot->suspect) != SUSPICION_SURE)
             manners_failed(slot, rv);
     }
-    if (pool != NULL)
+    if (pool != NULL) {
+        prefetch_start();
         prefetch_want(slot);
+    }
     return rv;
 }
 

@@ -48,6 +48,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
         return CKR_SESSION_HANDLE_INVALID;
     /* Forgotten before it is closed: afterwards the token may give the handle to somebody else. */
     struct slot *slot = session_closed(hSession, &flags, &last);
+    hidden_close_inherited();
     if (last)
         hidden_ban(slot);
     struct key_change change = key_change_begin();
@@ -65,6 +66,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
 CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
 {
     struct slot *slot = slot_find(slotID);
+    hidden_close_inherited();
     if (slot == NULL)
         return target.C_CloseAllSessions(slotID);
     hidden_ban(slot);

@@ -45,6 +45,13 @@ struct session *session_find(CK_SESSION_HANDLE handle)
     return NULL;
 }
 
+struct slot *session_slot(CK_SESSION_HANDLE handle)
+{
+    struct session *session = session_find(handle);
+    struct slot    *slot = session != NULL ? session->slot : NULL;
+    return session != NULL && atomic_load(&session->handle) == handle ? slot : NULL;
+}
+
 static void index_locked(struct session_index *index, struct session *session)
 {
     size_t mask = index->places - 1;

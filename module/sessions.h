@@ -12,19 +12,23 @@ enum {
     SESSION_IS_ASYNC = 1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
 };
 
-/* Stays where it is for good, and is used again for other sessions once it is free. */
+/* Stays where it is for good, and is used again for other sessions once it is free. A
+ * reader without the lock looks at handle again before it believes the other members. */
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
-    struct slot              *slot;
+    _Atomic(struct slot *)    slot;
     atomic_uint               generation; /* the slot's when the token last answered for this session */
     atomic_bool               operating;  /* it has a cryptographic operation open */
     atomic_uint               hiding;     /* bits of enum purpose: its data may be a DigestInfo */
-    unsigned                  flags;
+    atomic_uint               flags;
     struct session           *next_free;
 };
 
 /* The live session of that handle, or NULL. Any thread, no lock. */
 struct session *session_find(CK_SESSION_HANDLE handle);
+
+/* The slot of the live session of that handle, or NULL. Any thread, no lock. */
+struct slot *session_slot(CK_SESSION_HANDLE handle);
 
 /* Remembers a session that the token has just opened. Out of memory it is not remembered, which
  * costs speed only. Any thread; takes state->lock. */

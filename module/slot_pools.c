@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "clones.h"
 #include "manners.h"
 #include "settings.h"
 #include "target.h"
@@ -59,7 +60,8 @@ struct pool *slot_pool(struct slot *slot)
         .capacity_bytes = config->pool_size_bytes,
         .max_age_ns = (int64_t)config->pool_max_age_ms * NS_PER_MS,
         .lock_memory = config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER,
-        .budget = &state->pool_budget};
+        .budget = &state->pool_budget,
+        .generation = clones_generation()};
     pool = spare_pool(&pool_settings);
     if (pool == NULL && pool_create(&pool, &pool_settings) != 0)
         return NULL;

@@ -76,7 +76,8 @@ struct slot {
     int64_t           hidden_used_ns;
     int64_t           hidden_retry_ns; /* do not open one before */
 
-    atomic_uint hungry; /* the thread should look at this slot's pool */
+    atomic_uint hungry;   /* the thread should look at this slot's pool */
+    int64_t     aside_ns; /* how long it stood aside last time; the thread's own */
 };
 
 /* One place a thread marks while it is in the target for a session; a hint, so threads may share one. */
@@ -93,6 +94,7 @@ enum life {
 
 enum thread_life {
     THREAD_NONE,
+    THREAD_STARTS, /* thread_id is not known yet */
     THREAD_RUNS,
     THREAD_STOPS
 };
@@ -100,10 +102,10 @@ enum thread_life {
 struct state {
     struct lock lock;          /* guards what says so, and the session table's changes */
     atomic_uint life;          /* enum life; changes under lock; waited on */
-    pid_t       life_owner;    /* the thread that starts or stops, so that it can be told from others */
+    _Atomic pid_t life_owner;  /* the thread that starts or stops, so that it can be told from others */
     atomic_uint calls_inside;  /* random calls that are in the target; waited on */
-    bool        threads_permitted;
-    bool        pools_permitted;
+    atomic_bool threads_permitted; /* read without the lock, as is the next */
+    atomic_bool pools_permitted;
 
     _Atomic(struct session_index *) sessions;
     struct session_segment         *session_segments; /* guarded by lock, as is the next */
@@ -121,7 +123,7 @@ struct state {
     atomic_uint thread_bell;  /* rung to wake the thread; waited on */
     atomic_uint thread_sleeps;
     atomic_uint thread_inside; /* it is in the target; waited on */
-    unsigned long thread_id;   /* pthread_t of it; guarded by lock */
+    unsigned long thread_id;   /* pthread_t of it, once it runs */
     atomic_uint slot_bell;     /* rung when hidden_at_work ends; waited on */
 
     struct busy_place busy[BUSY_PLACES];

@@ -25,13 +25,13 @@ enum {
     STEADY_DRAWS = 100000, /* fits no pool: the token's own speed with large requests shows */
     ROUND_NS = 30 * 1000 * 1000,
     AWAKE_NS = 2 * 1000 * 1000,
-    REST_NS = 50 * 1000 * 1000, /* longer than a refill */
+    REST_NS = 10 * 1000 * 1000, /* longer than a refill */
     SLOTS_MAX = 64
 };
 
 struct worker {
     pid_t pid;
-    int   socket; /* numbers of draws go out, nanoseconds per draw come back */
+    int socket; /* numbers of draws go out, nanoseconds per draw come back */
 };
 
 static void fail(const char *what, const char *detail)
@@ -60,7 +60,8 @@ static CK_FUNCTION_LIST *load(const char *path)
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL)
         fail("cannot load the module", dlerror());
-    CK_RV (*get)(CK_FUNCTION_LIST **) = (CK_RV (*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
+    CK_RV (*get)
+    (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
     CK_FUNCTION_LIST *list;
     if (get == NULL)
         fail("not a PKCS#11 module", path);
@@ -71,17 +72,18 @@ static CK_FUNCTION_LIST *load(const char *path)
 static CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *list)
 {
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
-    CK_SLOT_ID           slots[SLOTS_MAX];
-    CK_ULONG             count = SLOTS_MAX;
-    CK_TOKEN_INFO        info;
-    CK_SESSION_HANDLE    session;
-    const CK_FLAGS       wanted = CKF_RNG | CKF_TOKEN_INITIALIZED;
+    CK_SLOT_ID slots[SLOTS_MAX];
+    CK_ULONG count = SLOTS_MAX;
+    CK_TOKEN_INFO info;
+    CK_SESSION_HANDLE session;
+    const CK_FLAGS wanted = CKF_RNG | CKF_TOKEN_INITIALIZED;
     must("C_Initialize", list->C_Initialize(&args));
     must("C_GetSlotList", list->C_GetSlotList(CK_TRUE, slots, &count));
     for (CK_ULONG i = 0; i < count; i++) {
         if (list->C_GetTokenInfo(slots[i], &info) != CKR_OK || (info.flags & wanted) != wanted)
             continue;
-        must("C_OpenSession", list->C_OpenSession(slots[i], CKF_SERIAL_SESSION, NULL, NULL, &session));
+        must("C_OpenSession",
+             list->C_OpenSession(slots[i], CKF_SERIAL_SESSION, NULL, NULL, &session));
         return session;
     }
     fail("no token with a random generator", "is SOFTHSM2_CONF set to a token's?");
@@ -91,7 +93,7 @@ static CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *list)
 static double time_of(CK_FUNCTION_LIST *list, CK_SESSION_HANDLE session, long draws)
 {
     CK_BYTE bytes[DRAW_BYTES];
-    CK_RV   rv = CKR_OK;
+    CK_RV rv = CKR_OK;
     int64_t begin_ns = now_ns() + AWAKE_NS;
     while (now_ns() < begin_ns)
         ; /* a process that was just woken is slow at anything */
@@ -106,7 +108,7 @@ static void work(const char *module, int orders)
 {
     CK_FUNCTION_LIST *list = load(module);
     CK_SESSION_HANDLE session = open_session(list);
-    long              draws;
+    long draws;
     while (read(orders, &draws, sizeof draws) == sizeof draws) {
         double ns = time_of(list, session, draws);
         if (write(orders, &ns, sizeof ns) != sizeof ns)
@@ -119,7 +121,7 @@ static void work(const char *module, int orders)
 static struct worker start(const char *module, const char *proxys_target)
 {
     struct worker worker;
-    int           ends[2];
+    int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         fail("cannot start a process", "no socket pair");
     fflush(stdout);
@@ -176,19 +178,20 @@ static double median(double *values)
 
 static void print_row(const char *name, double bare_ns, double burst_ns, double steady_ns)
 {
-    printf("%-15s %10.3f us %9.3f us %6.0f x faster %9.3f us %6.0f x faster\n", name, bare_ns / 1000,
-           burst_ns / 1000, bare_ns / burst_ns, steady_ns / 1000, bare_ns / steady_ns);
+    printf("%-15s %10.3f us %9.3f us %6.0f x faster %9.3f us %6.0f x faster\n", name,
+           bare_ns / 1000, burst_ns / 1000, bare_ns / burst_ns, steady_ns / 1000,
+           bare_ns / steady_ns);
     fflush(stdout);
 }
 
 static void measure(const char *proxy, const char *target, const char *name)
 {
-    double        bare_ns[ROUNDS];
-    double        burst_ns[ROUNDS];
-    double        steady_ns[ROUNDS];
+    double bare_ns[ROUNDS];
+    double burst_ns[ROUNDS];
+    double steady_ns[ROUNDS];
     struct worker bare = start(target, NULL);
     struct worker proxied = start(proxy, target);
-    long          bare_draws = (long)(ROUND_NS / ask(&bare, WARM_UP_ROUNDS)) + 1;
+    long bare_draws = (long)(ROUND_NS / ask(&bare, WARM_UP_ROUNDS)) + 1;
     for (int i = 0; i < WARM_UP_ROUNDS; i++)
         ask(&proxied, STEADY_DRAWS);
     for (int i = 0; i < ROUNDS; i++) {
@@ -210,8 +213,8 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     printf("One draw of %d bytes, median of %d rounds:\n\n", DRAW_BYTES, ROUNDS);
-    printf("%-15s %13s  %-29s %-29s\n", "", "straight", "through the proxy,", "through the proxy,");
-    printf("%-15s %13s  %-29s %-29s\n", "", "", "1000 in a row", "100,000 without a pause");
+    printf("%-15s %13s  %-29s %s\n", "", "straight", "through the proxy,", "through the proxy,");
+    printf("%-15s %13s  %-29s %s\n", "", "", "1000 in a row", "100,000 without a pause");
     for (int i = 2; i < argc; i++) {
         char *name = strchr(argv[i], '=');
         if (name != NULL)

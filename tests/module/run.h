@@ -7,6 +7,14 @@
 
 #include "proxy_fixture.h"
 
+/* AddressSanitizer's allocator has locks that a child of a process with threads finds held for ever, where
+ * libc sees to its own. Tests with such children run in the other builds. */
+#ifdef __SANITIZE_ADDRESS__
+enum { CHILDREN_MAY_ALLOCATE = 0 };
+#else
+enum { CHILDREN_MAY_ALLOCATE = 1 };
+#endif
+
 /* A test that takes longer hangs; the sanitizers and a loaded machine are slow. */
 enum { HANG_S = 60 };
 

@@ -56,6 +56,19 @@ START_TEST(small_requests_succeed_whatever_sizes_the_token_takes)
 }
 END_TEST
 
+/* The thread learns of the limit first, and the caller's next request is one that the token refuses too. */
+START_TEST(a_refusal_of_the_prefetchs_size_is_not_the_callers_answer)
+{
+    limit(&limits[_i]);
+    begin("");
+    for (CK_ULONG size = limits[_i].max_bytes + 1; size <= 1024; size = size * 2 + 1) {
+        EXPECT(fn->C_GenerateRandom(session, bytes, 1), CKR_OK);
+        wait_until_quiet();
+        EXPECT(fn->C_GenerateRandom(session, bytes, size), CKR_OK);
+    }
+}
+END_TEST
+
 START_TEST(large_requests_get_the_tokens_own_answer)
 {
     static const CK_ULONG sizes[] = {1025, 4096, 65536, 65537};
@@ -181,6 +194,29 @@ START_TEST(calls_stay_short_where_bytes_cost)
 }
 END_TEST
 
+/* A process that was stopped, a machine that was busy: the token is not to blame. */
+START_TEST(single_slow_calls_shrink_nothing)
+{
+    begin("x-pool-threads: never");
+    for (int i = 0; i < 300; i++)
+        words_draw(session, 1024, 1024);
+    unsigned long longest = target_longest_request();
+    ck_assert_uint_gt(longest, 8192);
+    for (int hiccup = 0; hiccup < 20; hiccup++) {
+        unsigned before = target_calls("C_GenerateRandom");
+        knob("DELAY_US", "8000");
+        while (target_calls("C_GenerateRandom") == before)
+            words_draw(session, 1024, 1024);
+        knob("DELAY_US", NULL);
+        words_draw(session, 1024, 65536);
+    }
+    unsigned before = target_calls("C_GenerateRandom");
+    for (int i = 0; i < 4; i++)
+        words_draw(session, 1024, 65536);
+    ck_assert_uint_le(target_calls("C_GenerateRandom") - before, 4 * 65536 / longest * 2 + 4);
+}
+END_TEST
+
 START_TEST(idle_means_silent)
 {
     begin("x-pool-max-age: 1s");
@@ -250,10 +286,29 @@ START_TEST(slots_that_come_and_go_are_seen)
 }
 END_TEST
 
+/* One small request, a long pause, and then fifty: all of them could have been fetched in the pause. */
+START_TEST(a_pause_is_enough_for_fifty_requests_of_16_bytes)
+{
+    knob("DELAY_US", "50000");
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 1min");
+    initialize();
+    CK_SESSION_HANDLE patient = open_session(0, 0);
+    words_draw(patient, 16, 16);
+    wait_until_quiet();
+    unsigned own = target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom");
+    words_draw(patient, 16, 800);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"), own);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, single_slow_calls_shrink_nothing);
+    tcase_add_test(tcase, a_pause_is_enough_for_fifty_requests_of_16_bytes);
     int count = sizeof limits / sizeof *limits;
     tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0, count);
+    tcase_add_loop_test(tcase, a_refusal_of_the_prefetchs_size_is_not_the_callers_answer, 0, count);
     tcase_add_loop_test(tcase, large_requests_get_the_tokens_own_answer, 0, count);
     tcase_add_loop_test(tcase, the_answer_never_depends_on_what_is_held, 0, count);
     tcase_add_loop_test(tcase, a_token_that_always_fails_is_asked_once_a_request_and_heals, 0, 5);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "words_seen.h"
@@ -153,6 +154,33 @@ START_TEST(the_last_close_logs_out)
 }
 END_TEST
 
+/* _i: whether the child initialises anew; the target answers then that it is initialised. */
+START_TEST(a_child_closes_what_it_inherits_of_ours)
+{
+    CK_SESSION_INFO info;
+    int             status;
+    knob("LAX_FORK", "1");
+    begin("x-pool-max-age: 1min");
+    CK_SESSION_HANDLE session = open_with_ours(0);
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
+    draw_until_ours_is_open_beside(1, session);
+    pid_t child = fork();
+    if (child == 0) {
+        if (_i == 1 && fn->C_Initialize(&os_locking) != CKR_CRYPTOKI_ALREADY_INITIALIZED)
+            _exit(1);
+        if (fn->C_CloseSession(session) != CKR_OK)
+            _exit(2);
+        if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
+            _exit(3);
+        _exit(fn->C_GetSessionInfo(session, &info) == CKR_OK && info.state == CKS_RO_PUBLIC_SESSION ? 0 : 4);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_OK);
+    ck_assert_uint_eq(info.state, CKS_RO_USER_FUNCTIONS);
+}
+END_TEST
+
 START_TEST(a_token_can_be_initialized_once_the_application_has_no_session)
 {
     CK_UTF8CHAR label[32];
@@ -284,6 +312,8 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, ours_is_not_counted, 0, 2);
     tcase_add_test(tcase, ours_does_not_exist_for_the_application);
     tcase_add_loop_test(tcase, the_last_close_logs_out, 0, 2);
+    if (CHILDREN_MAY_ALLOCATE)
+        tcase_add_loop_test(tcase, a_child_closes_what_it_inherits_of_ours, 0, 2);
     tcase_add_test(tcase, a_token_can_be_initialized_once_the_application_has_no_session);
     tcase_add_test(tcase, the_so_can_log_in_beside_read_write_sessions);
     tcase_add_loop_test(tcase, all_sessions_of_the_token_are_the_applications, 0, 4);

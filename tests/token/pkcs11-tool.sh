@@ -23,6 +23,15 @@ same() {
     diff -u "$scratch/bare" "$scratch/proxied"
 }
 
+# Whoever comes first initialises, the others hear that somebody did. No other answer is right. (The tool
+# sometimes waits half a minute for a thread of its own that has ended, with SoftHSM alone as well.)
+threads_get_along() {
+    tool "$PROXY" --use-locking --test-threads IL --test-threads IL >"$scratch/threads"
+    cat "$scratch/threads"
+    grep -q 'C_Initialize  returned CKR_OK\|rv:CKR_OK' "$scratch/threads" &&
+        ! grep -E 'CKR_' "$scratch/threads" | grep -vE 'CKR_OK|CKR_CRYPTOKI_ALREADY_INITIALIZED'
+}
+
 draws() {
     [[ $(pkcs11-tool --module "$PROXY" --generate-random "$1" 2>/dev/null | wc -c) == "$1" ]]
 }
@@ -63,6 +72,6 @@ check "RSA signs, and both verify" signs_and_verifies SHA256-RSA-PKCS 01
 check "EC signs, and both verify"  signs_and_verifies ECDSA 02
 check "the tool's own tests"       same --login --pin 1234 --test
 check "its tests of forking"       same --test-fork
-check "its tests of threads"       same --use-locking --test-threads IL --test-threads IL
+check "its tests of threads"       threads_get_along
 check "a token is initialised"     initialises_a_token
 done_testing

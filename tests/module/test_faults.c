@@ -1,0 +1,279 @@
+/* test_faults.c - the system refuses what the pool is made of: then the token answers, and nobody is told lies.
+ *
+ * The C library's functions that the proxy calls are replaced by this program's own, which ask the system
+ * unless a test says otherwise.
+ */
+#include "run.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "words_seen.h"
+
+enum does { WORKS, FAILS, LIES }; /* LIES: says that it did what it did not do */
+
+static enum does madvise_does, mlock_does, mprotect_does, mmap_does, pthread_create_does;
+
+int madvise(void *address, size_t len, int advice)
+{
+    if (madvise_does == WORKS)
+        return (int)syscall(SYS_madvise, address, len, advice);
+    errno = EINVAL;
+    return madvise_does == LIES ? 0 : -1;
+}
+
+int mlock(const void *address, size_t len)
+{
+    if (mlock_does == WORKS)
+        return (int)syscall(SYS_mlock, address, len);
+    errno = ENOMEM;
+    return -1;
+}
+
+int mprotect(void *address, size_t len, int protection)
+{
+    if (mprotect_does == WORKS)
+        return (int)syscall(SYS_mprotect, address, len, protection);
+    errno = ENOMEM;
+    return -1;
+}
+
+void *mmap(void *address, size_t len, int protection, int flags, int fd, off_t offset)
+{
+    if (mmap_does == WORKS)
+        return (void *)syscall(SYS_mmap, address, len, protection, flags, fd, offset);
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    if (pthread_create_does == FAILS)
+        return EAGAIN;
+    if (real == NULL)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, attributes, run, argument);
+}
+
+/* A kernel whose bytes are known. */
+static ssize_t (*kernel)(uint8_t *buf, size_t len); /* NULL: the real one */
+static size_t   kernel_bytes;                       /* that it gave so far */
+static uint64_t made_before_kernel;                 /* words that the token had made when it was first asked */
+
+static uint8_t kernel_byte(size_t place)
+{
+    return (uint8_t)(place * 89 + place / 251 + 7);
+}
+
+static ssize_t known_bytes(uint8_t *buf, size_t len)
+{
+    if (kernel_bytes == 0)
+        made_before_kernel = words_made();
+    for (size_t i = 0; i < len; i++)
+        buf[i] = kernel_byte(kernel_bytes++);
+    return (ssize_t)len;
+}
+
+static ssize_t no_bytes(uint8_t *buf, size_t len)
+{
+    (void)buf;
+    (void)len;
+    errno = ENOSYS;
+    return -1;
+}
+
+/* Enough for one block, and no more. */
+static ssize_t first_bytes(uint8_t *buf, size_t len)
+{
+    return kernel_bytes == 0 ? known_bytes(buf, len) : no_bytes(buf, len);
+}
+
+static ssize_t too_few_bytes(uint8_t *buf, size_t len)
+{
+    return known_bytes(buf, len) - 1;
+}
+
+static ssize_t interrupted_once(uint8_t *buf, size_t len)
+{
+    static bool was;
+    if (was)
+        return known_bytes(buf, len);
+    was = true;
+    errno = EINTR;
+    return -1;
+}
+
+ssize_t getrandom(void *buf, size_t len, unsigned flags)
+{
+    if (kernel == NULL || flags != 0)
+        return syscall(SYS_getrandom, buf, len, flags);
+    return kernel(buf, len);
+}
+
+static CK_SESSION_HANDLE session;
+
+static void begin(const char *settings)
+{
+    words_begin();
+    proxy_before("counting", settings);
+    initialize();
+    session = open_session(0, 0);
+}
+
+static void every_request_reaches_the_token(void)
+{
+    unsigned before = target_calls("C_GenerateRandom");
+    words_draw(session, 16, 1600);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom"), before + 100);
+    words_check(100);
+}
+
+static void requests_are_served_ahead(void)
+{
+    words_draw(session, 16, 4096);
+    wait_until_quiet();
+    unsigned before = target_calls("C_GenerateRandom");
+    words_draw(session, 16, 1600);
+    ck_assert_uint_lt(target_calls("C_GenerateRandom"), before + 50);
+    words_check(300);
+}
+
+START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
+{
+    madvise_does = _i == 0 ? FAILS : LIES;
+    begin("");
+    every_request_reaches_the_token();
+    ck_assert_uint_eq(messages_with("no pool: this system does not prove that it wipes memory on fork"), 1);
+}
+END_TEST
+
+START_TEST(without_memory_for_its_state_there_is_no_pool)
+{
+    words_begin();
+    mprotect_does = _i == 0 ? FAILS : WORKS;
+    mmap_does = _i == 1 ? FAILS : WORKS;
+    proxy_before("counting", "");
+    mprotect_does = mmap_does = WORKS;
+    initialize();
+    session = open_session(0, 0);
+    every_request_reaches_the_token();
+}
+END_TEST
+
+/* The pool's mapping is refused at its first request, that is when it is made. */
+START_TEST(a_pool_that_cannot_be_made_costs_nothing_but_speed)
+{
+    begin("");
+    mprotect_does = _i == 0 ? FAILS : WORKS;
+    madvise_does = _i == 1 ? FAILS : _i == 2 ? LIES : WORKS;
+    every_request_reaches_the_token();
+}
+END_TEST
+
+START_TEST(memory_that_cannot_be_locked_is_used_unlocked)
+{
+    mlock_does = FAILS;
+    begin("x-pool-max-age: 1min");
+    requests_are_served_ahead();
+}
+END_TEST
+
+START_TEST(without_a_thread_callers_fill_the_pool)
+{
+    pthread_create_does = FAILS;
+    begin("x-pool-max-age: 1min");
+    requests_are_served_ahead();
+    ck_assert_uint_eq(messages_with("no background thread"), 1);
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+}
+END_TEST
+
+/* From a stripe, from the ring, with no pool, and around it. */
+static const struct {
+    const char *settings;
+    CK_ULONG    len_bytes;
+} ways[] = {{"x-pool-mix: kernel\nx-pool-max-age: 1min", 32},
+            {"x-pool-mix: kernel\nx-pool-max-age: 1min", 1024},
+            {"x-pool-mix: kernel\nx-pool: off", 32},
+            {"x-pool-mix: kernel\nx-pool: off", 1000},
+            {"x-pool-mix: kernel", 4096},
+            {"x-pool-mix: kernel", 2 * 1024 * 1024}};
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static uint8_t buf[2 * 1024 * 1024];
+
+/* Words are whole in what is left, if the kernel's bytes are taken off it; and were made before those. */
+static void is_the_tokens_without_the_kernels(size_t len_bytes)
+{
+    struct word word;
+    size_t      good = 0;
+    ck_assert_uint_eq(kernel_bytes, len_bytes);
+    for (size_t i = 0; i < len_bytes; i++)
+        buf[i] ^= kernel_byte(i);
+    for (size_t at = 0; at + WORD_BYTES <= len_bytes; at += WORD_BYTES)
+        good += word_read(buf + at, &word) && word.counter <= made_before_kernel;
+    ck_assert_uint_eq(good, len_bytes / WORD_BYTES);
+}
+
+START_TEST(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later)
+{
+    begin(ways[_i].settings);
+    for (int turn = 0; turn < 5; turn++) {
+        kernel = turn == 0 ? interrupted_once : known_bytes;
+        kernel_bytes = 0;
+        EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
+        is_the_tokens_without_the_kernels(ways[_i].len_bytes);
+    }
+}
+END_TEST
+
+START_TEST(without_the_kernels_bytes_a_call_fails_and_tells_nothing)
+{
+    ssize_t (*const broken[])(uint8_t *, size_t) = {no_bytes, too_few_bytes, first_bytes};
+    begin(ways[_i].settings);
+    EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
+    for (size_t b = 0; b < sizeof broken / sizeof *broken; b++) {
+        kernel = broken[b];
+        kernel_bytes = 0;
+        /* One block is all that a small request needs. */
+        if (kernel == first_bytes && ways[_i].len_bytes <= 256)
+            continue;
+        errno = EDOM;
+        memset(buf, 0x55, sizeof buf);
+        EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_FUNCTION_FAILED);
+        ck_assert_int_eq(errno, EDOM);
+        size_t told = 0;
+        for (size_t i = 0; i < ways[_i].len_bytes; i++)
+            told += buf[i] != 0;
+        ck_assert_uint_eq(told, 0);
+        if (ways[_i].len_bytes < sizeof buf)
+            ck_assert_uint_eq(buf[ways[_i].len_bytes], 0x55);
+    }
+    kernel = NULL;
+    EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, where_wiping_on_fork_is_not_proven_there_is_no_pool, 0, 2);
+    tcase_add_loop_test(tcase, without_memory_for_its_state_there_is_no_pool, 0, 2);
+    tcase_add_loop_test(tcase, a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3);
+    tcase_add_test(tcase, memory_that_cannot_be_locked_is_used_unlocked);
+    tcase_add_test(tcase, without_a_thread_callers_fill_the_pool);
+    tcase_add_loop_test(tcase, what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAYS);
+    tcase_add_loop_test(tcase, without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS);
+}
+
+int main(void)
+{
+    return run_tests("faults", add_tests);
+}

@@ -1,0 +1,232 @@
+/* test_scan.c - what was served, dropped, expired or thrown away is nowhere in this process's memory. */
+#include "run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "memory_scan.h"
+#include "words_seen.h"
+
+enum { LARGEST = 4096, CHILD_HANGS_S = 60 };
+
+static CK_SESSION_HANDLE session;
+
+static void begin(CK_C_INITIALIZE_ARGS *args, const char *settings)
+{
+    words_begin();
+    proxy_before("counting", settings);
+    EXPECT(fn->C_Initialize(args), CKR_OK);
+    session = open_session(0, 0);
+}
+
+/* The caller's own copy goes at once. */
+static void draw(unsigned times, CK_ULONG len_bytes)
+{
+    static uint8_t buf[LARGEST];
+    for (unsigned i = 0; i < times; i++) {
+        EXPECT(fn->C_GenerateRandom(session, buf, len_bytes), CKR_OK);
+        words_note(buf, len_bytes);
+        explicit_bzero(buf, sizeof buf);
+    }
+}
+
+static void nothing_served_is_found(const char *when)
+{
+    struct scan found = scan_memory();
+    ck_assert_msg(found.served == 0, "%s: %lu pieces that were served are still there", when, found.served);
+}
+
+static void nothing_is_found(const char *when)
+{
+    struct scan found = scan_memory();
+    ck_assert_msg(found.served + found.held == 0, "%s: %lu pieces that were served are there, and %lu others",
+                  when, found.served, found.held);
+}
+
+START_TEST(a_scan_finds_what_is_there)
+{
+    begin(&no_threads, "x-pool-max-age: 1min");
+    draw(70, 16);
+    uint8_t *heap = malloc(64);
+    scan_bait(heap + 3);
+    struct scan found = scan_memory();
+    ck_assert_uint_eq(found.served, 1);
+    ck_assert_uint_gt(found.held, 0);
+    memset(heap, 0, 64);
+    free(heap);
+}
+END_TEST
+
+/* By stripe, by ring, by the caller's own part of a fill, and around the pool. */
+START_TEST(what_was_served_is_found_nowhere)
+{
+    static const struct {
+        const char *settings;
+        CK_ULONG    len_bytes;
+    } ways[] = {{"x-pool-max-age: 1min", 16},
+                {"x-pool-max-age: 1min", 24},
+                {"x-pool-max-age: 1min", 512},
+                {"x-pool-max-age: 1min", 1024},
+                {"x-pool-max-age: 1min", LARGEST},
+                {"x-pool: off", 64},
+                {"x-pool-mix: kernel", 64}};
+    begin(&os_locking, ways[_i].settings);
+    draw(200, ways[_i].len_bytes);
+    nothing_served_is_found("after the calls");
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    nothing_is_found("after C_Finalize");
+}
+END_TEST
+
+START_TEST(what_is_dropped_is_found_nowhere)
+{
+    begin(&no_threads, "x-pool-max-age: 1min");
+    draw(300, 16);
+    ck_assert_uint_gt(scan_memory().held, 0);
+    EXPECT(fn->C_SeedRandom(session, (CK_BYTE_PTR) "seed", 4), CKR_OK);
+    nothing_is_found("after a seed");
+    draw(300, 16);
+    EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
+    nothing_is_found("after a login");
+    draw(300, 16);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    nothing_is_found("after the last close");
+}
+END_TEST
+
+static bool is_empty(void)
+{
+    return scan_memory().held == 0;
+}
+
+/* Nobody asks: the thread does it by itself. */
+START_TEST(what_is_too_old_is_found_nowhere)
+{
+    begin(&os_locking, "x-pool-max-age: 300ms");
+    draw(300, 16);
+    ck_assert(wait_for(is_empty));
+    nothing_is_found("when all is too old");
+}
+END_TEST
+
+/* Half of the chunk was written before the token lied. */
+START_TEST(what_failed_the_health_test_is_found_nowhere)
+{
+    static uint8_t buf[64];
+    begin(&no_threads, _i == 0 ? "" : "x-pool: off");
+    draw(40, 64);
+    knob("FAULT", "2");
+    for (int i = 0; i < 1000 && fn->C_GenerateRandom(session, buf, sizeof buf) == CKR_OK; i++)
+        words_note(buf, sizeof buf);
+    explicit_bzero(buf, sizeof buf);
+    EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_DEVICE_ERROR);
+    nothing_is_found("after two alarms");
+}
+END_TEST
+
+START_TEST(a_child_finds_nothing)
+{
+    int status = 0;
+    begin(&no_threads, "x-pool-max-age: 1min");
+    draw(300, 16);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_HANGS_S);
+        struct scan found = scan_memory();
+        _exit(found.served + found.held == 0 ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_gt(scan_memory().held, 0);
+}
+END_TEST
+
+static bool cores_are_files(void)
+{
+    char  pattern[128] = "|";
+    FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
+    if (file != NULL && fgets(pattern, sizeof pattern, file) == NULL)
+        pattern[0] = '|';
+    if (file != NULL)
+        fclose(file);
+    return strchr("|/@", pattern[0]) == NULL;
+}
+
+static bool core_path(char *path, size_t len, pid_t child)
+{
+    snprintf(path, len, "%s/core", root);
+    if (access(path, R_OK) == 0)
+        return true;
+    snprintf(path, len, "%s/core.%d", root, (int)child);
+    return access(path, R_OK) == 0;
+}
+
+START_TEST(a_core_file_has_nothing_of_the_pool)
+{
+    struct rlimit limit;
+    char          path[128];
+    int           status = 0;
+    getrlimit(RLIMIT_CORE, &limit);
+    if (!cores_are_files() || (limit.rlim_max != RLIM_INFINITY && geteuid() != 0)) {
+        puts("a_core_file_has_nothing_of_the_pool: skipped, this system writes no core file for us");
+        return;
+    }
+    limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
+    pid_t child = fork();
+    if (child == 0) {
+        static uint8_t bait[16];
+        alarm(CHILD_HANGS_S);
+        if (chdir(root) != 0 || setrlimit(RLIMIT_CORE, &limit) != 0)
+            _exit(1);
+        words_begin();
+        begin(&no_threads, "x-pool-max-age: 1min");
+        draw(300, 16);
+        scan_bait(bait);
+        if (scan_memory().held == 0)
+            _exit(2);
+        signal(SIGABRT, SIG_DFL);
+        abort();
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    ck_assert_msg(WCOREDUMP(status) && core_path(path, sizeof path, child), "there is no core file");
+    words_begin();
+    static uint8_t bait[16];
+    scan_bait(bait);
+    struct scan found = scan_core(path);
+    ck_assert_uint_ge(found.served, 1);
+    ck_assert_uint_eq(found.held, 0);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, a_scan_finds_what_is_there);
+    tcase_add_loop_test(tcase, what_was_served_is_found_nowhere, 0, 7);
+    tcase_add_test(tcase, what_is_dropped_is_found_nowhere);
+    tcase_add_test(tcase, what_is_too_old_is_found_nowhere);
+    tcase_add_loop_test(tcase, what_failed_the_health_test_is_found_nowhere, 0, 2);
+    tcase_add_test(tcase, a_child_finds_nothing);
+    tcase_add_test(tcase, a_core_file_has_nothing_of_the_pool);
+}
+
+/* What binds symbols when they are first called saves the vector registers on the stack, and what the last
+ * copy left in them. It is nobody's copy; so all are bound at once. */
+static void bind_at_once(char **arguments)
+{
+    if (getenv("LD_BIND_NOW") != NULL)
+        return;
+    setenv("LD_BIND_NOW", "1", 1);
+    execv("/proc/self/exe", arguments);
+}
+
+int main(int count, char **arguments)
+{
+    (void)count;
+    bind_at_once(arguments);
+    return run_tests("scan", add_tests);
+}
