@@ -66,7 +66,7 @@ CK_RV guard_made(const struct policy *policy, const char *function, CK_SESSION_H
 /* After CKR_OK of a call that leaves an operation open: remembers whether its data may be a DigestInfo. */
 void guard_began(enum purpose purpose, CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism);
 
-/* An operation was restored whose mechanism nobody knows. */
+/* An operation may be open whose mechanism nobody knows: it was restored, or outlived a close that failed. */
 void guard_began_unknown(CK_SESSION_HANDLE session);
 
 /* Before an operation is restored: its keys, as guard_call() asks about them. */

@@ -1,5 +1,6 @@
 /* session_calls.c - opening and closing sessions, and how many there are. */
 #include "forward.h"
+#include "guard_calls.h"
 #include "key_cache.h"
 #include "prefetch.h"
 
@@ -54,9 +55,10 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
     struct key_change change = key_change_begin();
     CK_RV             rv = target.C_CloseSession(hSession);
     key_change_end(change, slot, last ? EVERY_KEY : KEYS_OF_SESSIONS);
-    if (slot != NULL && !is_gone(rv))
+    if (slot != NULL && !is_gone(rv)) {
         session_opened(hSession, slot->id, flags);
-    else if (last)
+        guard_began_unknown(hSession);
+    } else if (last)
         last_session_closed(slot);
     if (last)
         hidden_allow(slot);

@@ -176,6 +176,16 @@ START_TEST(an_unknown_session_is_looked_at)
 }
 END_TEST
 
+START_TEST(a_close_that_fails_forgets_nothing)
+{
+    begin(denying[0]);
+    begin_all(CKM_RSA_PKCS);
+    keyring->close_answer = CKR_FUNCTION_FAILED;
+    EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
+    is_refused(0, md5_info, sizeof md5_info);
+}
+END_TEST
+
 START_TEST(only_states_that_came_from_here_are_restored)
 {
     CK_BYTE  state[64];
@@ -211,6 +221,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, what_verify_recover_gives_is_taken_back);
     tcase_add_test(tcase, audit_permits_the_data);
     tcase_add_test(tcase, an_unknown_session_is_looked_at);
+    tcase_add_test(tcase, a_close_that_fails_forgets_nothing);
     tcase_add_loop_test(tcase, only_states_that_came_from_here_are_restored, 0, 3);
 }
 

@@ -35,6 +35,11 @@ static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
     return CKR_OK;
 }
 
+static CK_RV close_session(CK_SESSION_HANDLE hSession)
+{
+    return keyring.close_answer;
+}
+
 static CK_RV mechanism_list(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList, CK_ULONG_PTR pulCount)
 {
     CK_ULONG room = *pulCount;
@@ -159,6 +164,7 @@ EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
     };
     list.version = (CK_VERSION){2, 40};
     list.C_OpenSession = open_session;
+    list.C_CloseSession = close_session;
     list.C_GetMechanismList = mechanism_list;
     list.C_GetMechanismInfo = mechanism_info;
     list.C_GetAttributeValue = attribute_value;

@@ -27,6 +27,7 @@ struct keyring {
     CK_BYTE  output[KEYRING_BYTES]; /* of C_VerifyRecover */
     CK_ULONG output_bytes;
     CK_RV    answer;
+    CK_RV    close_answer;
 
     unsigned calls; /* of what begins, restores or makes something */
     unsigned destroyed;
