@@ -28,4 +28,17 @@ typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
 #define CKR_SEED_RANDOM_REQUIRED 0x00000205UL
 #endif
 
+/* p11-kit defines these from 0.26 on. */
+#ifndef CKM_HASH_ML_DSA
+#define CKM_HASH_ML_DSA  0x0000001fUL
+#define CKM_HASH_SLH_DSA 0x00000034UL
+#endif
+#ifndef CKA_PARAMETER_SET
+#define CKA_PARAMETER_SET 0x0000061dUL
+#endif
+/* 2.40 has it, but not every header of that time. */
+#ifndef CKR_CURVE_NOT_SUPPORTED
+#define CKR_CURVE_NOT_SUPPORTED 0x00000140UL
+#endif
+
 #endif

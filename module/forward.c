@@ -1,19 +1,29 @@
 /* forward.c - every function that is handed on, made from functions.def. */
 #include "forward.h"
 
+#include <string.h>
+
+#include "guard_calls.h"
+#include "key_cache.h"
+#include "settings.h"
+
 /* When an operation with this output argument is over: it is over at once if there is none. */
 #define ALWAYS ((void *)1)
 
 /* The one way into the target: through its table, which has no empty entry. */
 #define HAND_ON(name, ...) target.name(ARGS(__VA_ARGS__))
 
-#define AROUND(name, after, ...)                                                                   \
+/* rv is what is known before the target is asked; unless it is CKR_OK, that is the answer. */
+#define AROUND(name, before, after, ...)                                                           \
     CK_RV proxy_##name(PARAMS(__VA_ARGS__))                                                        \
     {                                                                                              \
+        CK_RV rv = CKR_OK;                                                                         \
         if (UNLIKELY(handle_may_be_hidden(hSession)) && session_is_hidden(hSession))               \
             return CKR_SESSION_HANDLE_INVALID;                                                     \
         busy_begin(hSession);                                                                      \
-        CK_RV rv = HAND_ON(name, __VA_ARGS__);                                                     \
+        before                                                                                     \
+        if (rv == CKR_OK)                                                                          \
+            rv = HAND_ON(name, __VA_ARGS__);                                                       \
         busy_end();                                                                                \
         if (UNLIKELY(rv != CKR_OK))                                                                \
             note_answer(hSession, rv);                                                             \
@@ -27,43 +37,89 @@
         return HAND_ON(name, __VA_ARGS__);                                                         \
     }
 
-#define CALL(name, ...) AROUND(name, , __VA_ARGS__)
+#define CALL(name, ...) AROUND(name, , , __VA_ARGS__)
+
+/* The policy, where one is set: without, this is all that it costs. */
+#define WITH_POLICY(does)                                                                          \
+    const struct policy *policy = policy_in_force();                                               \
+    if (UNLIKELY(policy != NULL)) {                                                                \
+        does                                                                                       \
+    }
+
+#define KEYS(...) &(const struct key_use){__VA_ARGS__}
+#define NO_KEY    KEYS(.used = CK_INVALID_HANDLE)
 
 /* A NULL mechanism is the 3.0 way to end an operation. */
-#define MECH(purpose, name, ...)                                                                   \
-    AROUND(name, if (purpose && rv == CKR_OK) note_operation(hSession, pMechanism != NULL);,       \
+#define MECH(purpose, keys, name, ...)                                                             \
+    AROUND(name,                                                                                   \
+           WITH_POLICY(rv = guard_call(policy, #name, hSession, pMechanism, keys);),               \
+           if (UNLIKELY(policy != NULL) && rv == CKR_OK) {                                         \
+               rv = guard_made(policy, #name, hSession, pMechanism, keys);                         \
+               guard_began(purpose, hSession, pMechanism);                                         \
+           }                                                                                       \
+           if (purpose && rv == CKR_OK) note_operation(hSession, pMechanism != NULL);, __VA_ARGS__)
+
+#define MAKE(template, count, name, ...)                                                           \
+    AROUND(name, WITH_POLICY(rv = guard_import(policy, #name, template, count);), , __VA_ARGS__)
+
+#define EDIT(object, name, ...)                                                                    \
+    AROUND(name, const struct key_change change = key_change_begin();,                             \
+           key_change_end(change, session_slot(hSession), object);, __VA_ARGS__)
+
+#define IF_ENDED(output)                                                                           \
+    if (rv != CKR_BUFFER_TOO_SMALL && (rv != CKR_OK || (output) != NULL))                          \
+        note_operation(hSession, false);
+
+#define ENDS(output, name, ...) AROUND(name, , IF_ENDED(output), __VA_ARGS__)
+
+#define PART(purpose, data, data_bytes, name, ...)                                                 \
+    AROUND(name, WITH_POLICY(rv = guard_data(policy, #name, purpose, hSession, data, data_bytes);), , \
            __VA_ARGS__)
 
-#define ENDS(output, name, ...)                                                                    \
-    AROUND(name, if (rv != CKR_BUFFER_TOO_SMALL && (rv != CKR_OK || (output) != NULL))             \
-                     note_operation(hSession, false);, __VA_ARGS__)
+/* A refused operation has to end at the target too. A buffer that is too small ends none, nor does a
+ * question for the length. */
+#define DATA(purpose, data, data_bytes, output, name, ...)                                         \
+    AROUND(name,                                                                                   \
+           CK_RV refusal = CKR_OK;                                                                 \
+           WITH_POLICY(                                                                            \
+               if ((output) != NULL)                                                               \
+                   refusal = guard_data(policy, #name, purpose, hSession, data, data_bytes);       \
+               if (refusal != CKR_OK) {                                                            \
+                   data = (CK_BYTE_PTR)too_much;                                                   \
+                   data_bytes = TOO_MUCH_BYTES;                                                    \
+               }),                                                                                 \
+           if (refusal != CKR_OK && refusal_stands(rv))                                            \
+               rv = refusal;                                                                       \
+           IF_ENDED(output), __VA_ARGS__)
+
+/* Its data is known afterwards only, and then taken back. */
+#define GIVE(purpose, output, output_bytes, name, ...)                                             \
+    AROUND(name, ,                                                                                 \
+           IF_ENDED(output)                                                                        \
+           WITH_POLICY(                                                                            \
+               if (rv == CKR_OK && output_bytes != NULL)                                           \
+                   rv = guard_data(policy, #name, purpose, hSession, output, *output_bytes);       \
+               if (rv == CKR_DATA_INVALID && (output) != NULL)                                     \
+                   explicit_bzero(output, *output_bytes);), __VA_ARGS__)
 
 #define OWN(name, ...)
 
-/* Whether the purpose leaves an operation open on the session. */
-enum {
-    TO_GENERATE = 0,
-    TO_GENERATE_PAIR = 0,
-    TO_WRAP = 0,
-    TO_UNWRAP = 0,
-    TO_DERIVE = 0,
-    TO_ENCAPSULATE = 0,
-    TO_DECAPSULATE = 0,
-    TO_WRAP_AUTHENTICATED = 0,
-    TO_UNWRAP_AUTHENTICATED = 0,
-    TO_ENCRYPT = 1,
-    TO_DECRYPT = 1,
-    TO_DIGEST = 1,
-    TO_SIGN = 1,
-    TO_SIGN_RECOVER = 1,
-    TO_VERIFY = 1,
-    TO_VERIFY_RECOVER = 1,
-    TO_MESSAGE_ENCRYPT = 1,
-    TO_MESSAGE_DECRYPT = 1,
-    TO_MESSAGE_SIGN = 1,
-    TO_MESSAGE_VERIFY = 1,
-    TO_VERIFY_SIGNATURE = 1
-};
+/* Whether the target's answer to too much data is about the data. Else it is what the caller must know. */
+static bool refusal_stands(CK_RV rv)
+{
+    switch (rv) {
+    case CKR_BUFFER_TOO_SMALL:
+    case CKR_OPERATION_NOT_INITIALIZED:
+    case CKR_USER_NOT_LOGGED_IN:
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        return false;
+    default:
+        return true;
+    }
+}
 
 #define P11_UPTO 302
 #include "functions.def"

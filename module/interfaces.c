@@ -4,6 +4,7 @@
 #include "forward.h"
 #include "lifecycle.h"
 #include "lists.h"
+#include "settings.h"
 
 enum { INTERFACES_MAX = 64 };
 
@@ -29,10 +30,19 @@ static CK_VERSION plain_version(void)
     return plain != NULL && plain->version.major <= 2 ? plain->version : highest;
 }
 
-/* Our interface that stands for one of the target's. NULL if there were too many. */
+/* A vendor's interface leads past the policy, since nobody knows what its functions take. */
+static bool leads_past_policy(const CK_INTERFACE *theirs)
+{
+    const struct policy *policy = policy_in_force();
+    return policy != NULL && !policy_is_audit(policy) && !is_standard_name(theirs->pInterfaceName);
+}
+
+/* Our interface that stands for one of the target's. NULL if there were too many, or if it is not offered. */
 static CK_INTERFACE *give(const CK_INTERFACE *theirs)
 {
     CK_INTERFACE ours = *theirs;
+    if (leads_past_policy(theirs))
+        return NULL;
     if (is_standard_name(theirs->pInterfaceName)) {
         const CK_VERSION *version = theirs->pFunctionList;
         ours.pInterfaceName = (CK_UTF8CHAR *)standard_name;
@@ -110,6 +120,11 @@ CK_RV proxy_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersi
     life_prepare_target();
     if (target_interface() != NULL) {
         CK_RV rv = target_interface()(pInterfaceName, pVersion, &interface, flags);
+        if (rv != CKR_OK)
+            return rv;
+        /* The default, if that is a vendor's: then the standard one. */
+        if (interface != NULL && pInterfaceName == NULL && leads_past_policy(interface))
+            rv = target_interface()((CK_UTF8CHAR_PTR)standard_name, pVersion, &interface, flags);
         if (rv != CKR_OK)
             return rv;
         interface = interface != NULL ? give(interface) : NULL;

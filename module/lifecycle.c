@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include "forward.h"
+#include "guard_report.h"
+#include "guard_state.h"
 #include "init_args.h"
+#include "key_cache.h"
 #include "prefetch.h"
 #include "settings.h"
 #include "slot_pools.h"
@@ -94,18 +97,21 @@ static void forget_life(void)
     sessions_forget();
     hidden_forget();
     slot_pools_rest();
+    guard_reports_end();
+    operation_states_forget();
+    key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
     lock_acquire(&state->lock);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
     lock_release(&state->lock);
 }
 
-static bool load_target(struct message *message)
+static bool load_target(struct message *message, bool heard)
 {
     char                  why[MESSAGE_BYTES];
     char                  origin[PATH_MAX];
     const struct config  *config;
-    if (!settings_load(message))
+    if (!settings_load(message, heard))
         return false;
     config = settings();
     if (config_check_target(config, message) != 0)
@@ -122,7 +128,7 @@ void life_prepare_target(void)
     struct message unheard;
     if (target_is_loaded() || life_begin(LIFE_DOWN, LIFE_STARTING) != BEGUN)
         return;
-    load_target(&unheard);
+    load_target(&unheard, /* heard= */ false);
     life_end(LIFE_DOWN);
 }
 
@@ -158,7 +164,7 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
 static CK_RV start(void *callers)
 {
     struct message message;
-    if (!load_target(&message)) {
+    if (!load_target(&message, /* heard= */ true)) {
         log_write(LOG_LEVEL_ERROR, "%s", message.text);
         return CKR_GENERAL_ERROR;
     }

@@ -1,13 +1,8 @@
 /* login_calls.c - who is logged in, and making tokens anew: what was fetched before is not served after. */
 #include "forward.h"
+#include "key_cache.h"
 #include "manners.h"
 #include "prefetch.h"
-
-static struct slot *slot_of(CK_SESSION_HANDLE handle)
-{
-    struct session *session = session_find(handle);
-    return session != NULL ? session->slot : NULL;
-}
 
 static void logged_in_or_out(struct slot *slot, bool so)
 {
@@ -21,7 +16,7 @@ static void logged_in_or_out(struct slot *slot, bool so)
 /* An SO cannot log in while there is a read-only session, and ours is one. */
 static struct slot *before_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type)
 {
-    struct slot *slot = slot_of(handle);
+    struct slot *slot = session_slot(handle);
     hidden_close_inherited();
     if (user_type == CKU_SO)
         hidden_ban(slot);
@@ -47,8 +42,10 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = before_login(hSession, userType);
-    CK_RV        rv = target.C_Login(hSession, userType, pPin, ulPinLen);
+    struct slot      *slot = before_login(hSession, userType);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_Login(hSession, userType, pPin, ulPinLen);
+    key_change_end(change, slot, EVERY_KEY);
     return after_login(hSession, userType, slot, rv);
 }
 
@@ -57,8 +54,10 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = before_login(hSession, userType);
+    struct slot      *slot = before_login(hSession, userType);
+    struct key_change change = key_change_begin();
     CK_RV rv = target.C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
+    key_change_end(change, slot, EVERY_KEY);
     return after_login(hSession, userType, slot, rv);
 }
 
@@ -66,9 +65,11 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 {
     if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
         return CKR_SESSION_HANDLE_INVALID;
-    struct slot *slot = slot_of(hSession);
+    struct slot *slot = session_slot(hSession);
     busy_begin(hSession);
-    CK_RV rv = target.C_Logout(hSession);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_Logout(hSession);
+    key_change_end(change, slot, EVERY_KEY);
     busy_end();
     if (slot != NULL && rv == CKR_OK)
         logged_in_or_out(slot, /* so= */ false);
@@ -82,7 +83,9 @@ CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinL
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
     hidden_ban(slot);
-    CK_RV rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
+    key_change_end(change, slot, EVERY_KEY);
     if (slot != NULL && rv == CKR_OK) {
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         manners_forget(slot);

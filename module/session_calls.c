@@ -1,5 +1,7 @@
 /* session_calls.c - opening and closing sessions, and how many there are. */
 #include "forward.h"
+#include "guard_calls.h"
+#include "key_cache.h"
 #include "prefetch.h"
 
 CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication, CK_NOTIFY Notify,
@@ -50,10 +52,13 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
     hidden_close_inherited();
     if (last)
         hidden_ban(slot);
-    CK_RV rv = target.C_CloseSession(hSession);
-    if (slot != NULL && !is_gone(rv))
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_CloseSession(hSession);
+    key_change_end(change, slot, last ? EVERY_KEY : KEYS_OF_SESSIONS);
+    if (slot != NULL && !is_gone(rv)) {
         session_opened(hSession, slot->id, flags);
-    else if (last)
+        guard_began_unknown(hSession);
+    } else if (last)
         last_session_closed(slot);
     if (last)
         hidden_allow(slot);
@@ -68,7 +73,9 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
         return target.C_CloseAllSessions(slotID);
     hidden_ban(slot);
     sessions_closed(slot);
-    CK_RV rv = target.C_CloseAllSessions(slotID);
+    struct key_change change = key_change_begin();
+    CK_RV             rv = target.C_CloseAllSessions(slotID);
+    key_change_end(change, slot, EVERY_KEY);
     last_session_closed(slot);
     hidden_allow(slot);
     return rv;

@@ -45,6 +45,13 @@ struct session *session_find(CK_SESSION_HANDLE handle)
     return NULL;
 }
 
+struct slot *session_slot(CK_SESSION_HANDLE handle)
+{
+    struct session *session = session_find(handle);
+    struct slot    *slot = session != NULL ? session->slot : NULL;
+    return session != NULL && atomic_load(&session->handle) == handle ? slot : NULL;
+}
+
 static void index_locked(struct session_index *index, struct session *session)
 {
     size_t mask = index->places - 1;
@@ -151,6 +158,7 @@ void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags
     if (session != NULL) {
         session->slot = slot;
         session->flags = flags;
+        atomic_store(&session->hiding, 0);
         atomic_store(&session->generation, atomic_load(&slot->generation));
         atomic_store_explicit(&session->handle, handle, memory_order_release);
         index_locked(atomic_load(&state->sessions), session);

@@ -19,12 +19,16 @@ struct session {
     _Atomic(struct slot *)    slot;
     atomic_uint               generation; /* the slot's when the token last answered for this session */
     atomic_bool               operating;  /* it has a cryptographic operation open */
+    atomic_uint               hiding;     /* bits of enum purpose: its data may be a DigestInfo */
     atomic_uint               flags;
     struct session           *next_free;
 };
 
 /* The live session of that handle, or NULL. Any thread, no lock. */
 struct session *session_find(CK_SESSION_HANDLE handle);
+
+/* The slot of the live session of that handle, or NULL. Any thread, no lock. */
+struct slot *session_slot(CK_SESSION_HANDLE handle);
 
 /* Remembers a session that the token has just opened. Out of memory it is not remembered, which
  * costs speed only. Any thread; takes state->lock. */

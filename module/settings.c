@@ -1,51 +1,80 @@
-/* settings.c - the configuration in force: that of the file named like this .so. */
+/* settings.c - the configuration and the policy in force: those of the file named like this .so. */
 #include "settings.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 
 static struct config          defaults;
 static _Atomic(struct config *) current = &defaults;
 static struct config         *former;
+
+_Atomic(struct policy *) current_policy;
+static struct policy    *former_policy;
 
 const struct config *settings(void)
 {
     return atomic_load_explicit(&current, memory_order_acquire);
 }
 
-/* Until the policy is there, a list of what to refuse must not be taken for granted. */
-static bool policy_is_possible(const struct config *config, struct message *message)
+static void log_warning(void *context, const char *message)
 {
-    const char *keys[] = {"x-disabled-algorithms", "x-disabled-algorithms-file"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const struct config_setting *setting = config_find(config, keys[i]);
-        char                         origin[PATH_MAX];
-        if (setting->from == NULL)
-            continue;
-        message_set(message, "%s: %s cannot be enforced by this version, which would have to "
-                             "be without that key",
-                    config_origin(setting, origin, sizeof origin), setting->key);
+    (void)context;
+    log_write(LOG_LEVEL_WARNING, "%s", message);
+}
+
+/*
+ * Compiles what the configuration disables. *policy is NULL if that is nothing: then a call costs what it
+ * costs without this feature. False with a message if a list is not understood: nothing is permitted by mistake.
+ */
+static bool compile_policy(const struct config *config, bool heard, struct policy **policy,
+                           struct message *message)
+{
+    const struct config_setting *list = config_find(config, "x-disabled-algorithms");
+    const struct config_setting *list_file = config_find(config, "x-disabled-algorithms-file");
+    const struct policy_file     file = {.path = config->disabled_algorithms_file,
+                                         .named_in = list_file->from,
+                                         .named_line = list_file->line};
+    const struct policy_sources  sources = {.list = config->disabled_algorithms,
+                                            .list_file = list->from,
+                                            .list_line = list->line,
+                                            .files = &file,
+                                            .files_count = file.path != NULL ? 1 : 0,
+                                            .now_s = time(NULL),
+                                            .audit = config->policy == CONFIG_POLICY_AUDIT,
+                                            .warn = heard ? log_warning : NULL};
+    *policy = NULL;
+    if (sources.list == NULL && sources.files_count == 0)
+        return true;
+    if (policy_compile(policy, &sources, message->text, sizeof message->text) != 0)
         return false;
+    if (policy_rules_count(*policy) == 0) {
+        policy_free(*policy);
+        *policy = NULL;
     }
     return true;
 }
 
-bool settings_load(struct message *message)
+bool settings_load(struct message *message, bool heard)
 {
     struct config_places places;
     struct config       *config = NULL;
+    struct policy       *policy;
     Dl_info              self = {0};
     dladdr(&defaults, &self);
     config_places_default(&places, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so");
     if (config_load(&config, &places, message) != 0)
         return false;
-    if (!policy_is_possible(config, message)) {
+    /* Before the lists are read: what is to be said of them belongs where this configuration says. */
+    log_configure(&config->log);
+    if (!compile_policy(config, heard, &policy, message)) {
         config_free(config);
         return false;
     }
-    log_configure(&config->log);
     config_free(former);
+    policy_free(former_policy);
+    former_policy = atomic_exchange(&current_policy, policy);
     struct config *old = atomic_exchange(&current, config);
     former = old != &defaults ? old : NULL;
     return true;

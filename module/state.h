@@ -17,6 +17,9 @@
 #include <sys/types.h>
 
 #include "cryptoki.h"
+#include "guard_report.h"
+#include "guard_state.h"
+#include "key_cache.h"
 #include "lock.h"
 #include "pool.h"
 
@@ -124,6 +127,10 @@ struct state {
     atomic_uint slot_bell;     /* rung when hidden_at_work ends; waited on */
 
     struct busy_place busy[BUSY_PLACES];
+
+    struct key_cache keys;
+    struct reports   reports;
+    struct operation_states operation_states;
 };
 
 /* Never NULL: before the first C_Initialize it is an ordinary, zero one. */

@@ -1,9 +1,10 @@
-/* test_nss_rows.c - proof-reads the 92 rows of 3.0 against NSS's header: types, order and places. */
+/* test_nss_rows.c - proof-reads rows against NSS's header: the 92 functions of 3.0, and members of parameters. */
 #include <check.h>
 #include <stddef.h>
 #include <stdlib.h>
 
 #include <pkcs11.h>
+#include <pkcs11n.h>
 
 /* Known to 3.2 only; rows that name them come behind those that are read here. */
 typedef CK_FLAGS              *CK_FLAGS_PTR;
@@ -20,6 +21,12 @@ typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
     _Static_assert(offsetof(struct p11_functions, name) == offsetof(CK_FUNCTION_LIST_3_0, name),   \
                    "NSS's header has another place for " #name);
 #include "functions.def"
+
+#define HEADER_IS_3_0
+#define MEMBER(structure, word, type, member, what)                                                \
+    _Static_assert(offsetof(type, member) == (word) * sizeof(CK_ULONG),                            \
+                   "NSS's header has another place for " #member " of " #type);
+#include "parameters.def"
 
 START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
 {

@@ -1,0 +1,314 @@
+/* test_guard_lists.c - what the lists of mechanisms show, and how what is disabled can be written down. */
+#include "run.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "keyring.h"
+
+static const char softhsm[] = "/usr/lib/softhsm/libsofthsm2.so";
+
+#define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
+
+static struct keyring *keyring;
+
+static void begin(const char *settings)
+{
+    proxy_before("keyring", settings);
+    keyring = target_symbol("keyring");
+    initialize();
+}
+
+static void has(const CK_MECHANISM_TYPE *types, size_t count)
+{
+    memcpy(keyring->mechanisms, types, count * sizeof *types);
+    keyring->count = count;
+}
+
+START_TEST(the_two_calls_are_about_the_filtered_list)
+{
+    static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142, CKM_MD5_HMAC};
+    CK_MECHANISM_TYPE              list[8];
+    CK_ULONG                       count = 99;
+    begin("x-disabled-algorithms: MD5");
+    has(all, sizeof all / sizeof *all);
+    EXPECT(fn->C_GetMechanismList(0, NULL, &count), CKR_OK);
+    ck_assert_uint_eq(count, 3);
+    for (CK_ULONG room = 0; room < 8; room++) {
+        for (size_t i = 0; i < 8; i++)
+            list[i] = UNTOUCHED;
+        count = room;
+        EXPECT(fn->C_GetMechanismList(0, list, &count), room < 3 ? CKR_BUFFER_TOO_SMALL : CKR_OK);
+        ck_assert_uint_eq(count, 3);
+        ck_assert_uint_eq(list[room < 3 ? 0 : 3], UNTOUCHED);
+    }
+    ck_assert(list[0] == 0x250 && list[1] == 0x80000142 && list[2] == CKM_MD5_HMAC);
+}
+END_TEST
+
+/* More mechanisms than fit into one question, and a list that grows between two questions. */
+START_TEST(a_long_list_that_grows_is_read_in_one_piece)
+{
+    static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
+    CK_ULONG                 count = KEYRING_MECHANISMS;
+    begin("x-disabled-algorithms: 0x80000003");
+    for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
+        keyring->mechanisms[i] = 0x80000000 + i;
+    keyring->count = 1500;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
+    ck_assert_uint_eq(count, 1499);
+    ck_assert_uint_eq(list[3], 0x80000004);
+    keyring->grows = 1;
+    count = KEYRING_MECHANISMS;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_BUFFER_TOO_SMALL);
+    keyring->grows = 0;
+    count = KEYRING_MECHANISMS;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
+    ck_assert_uint_ge(count, 1500);
+}
+END_TEST
+
+static CK_ULONG least_size(CK_MECHANISM_TYPE type)
+{
+    CK_MECHANISM_INFO info;
+    EXPECT(fn->C_GetMechanismInfo(0, type, &info), CKR_OK);
+    return info.ulMinKeySize;
+}
+
+START_TEST(info_is_refused_or_says_the_raised_size)
+{
+    CK_MECHANISM_INFO info;
+    begin("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
+          "DES keySize < 60, EC keySize < 224");
+    keyring->info = (CK_MECHANISM_INFO){.ulMinKeySize = 16, .ulMaxKeySize = 4096};
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_MD5_RSA_PKCS, &info), CKR_MECHANISM_INVALID);
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_DES_CBC, &info), CKR_MECHANISM_INVALID);
+    ck_assert_uint_eq(least_size(CKM_RSA_PKCS), 2048);
+    ck_assert_uint_eq(least_size(CKM_RSA_PKCS_KEY_PAIR_GEN), 2048);
+    ck_assert_uint_eq(least_size(CKM_EC_KEY_PAIR_GEN), 224);
+    ck_assert_uint_eq(least_size(CKM_AES_CBC), 24);
+    ck_assert_uint_eq(least_size(CKM_RC4), 128);
+    ck_assert_uint_eq(least_size(CKM_SHA256), 16);
+    ck_assert_uint_eq(least_size(CKM_DES3_CBC), 16);
+    keyring->info.ulMinKeySize = 3072;
+    ck_assert_uint_eq(least_size(CKM_RSA_PKCS), 3072);
+}
+END_TEST
+
+/* The mechanisms that are shown, in order, of a table of all standard numbers. */
+static uint64_t print_of_list(void)
+{
+    static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
+    CK_ULONG                 count = KEYRING_MECHANISMS;
+    uint64_t                 print = 17;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
+    for (CK_ULONG i = 0; i < count; i++)
+        print = print * 1000003 + list[i];
+    return print;
+}
+
+static uint64_t print_with(const char *item)
+{
+    static char settings[256 * 1024];
+    snprintf(settings, sizeof settings, "x-target: %s\nx-log: off\nx-disabled-algorithms:%s%s",
+             target_path("keyring"), item[0] != '\0' ? " " : "", item);
+    proxy_configured(settings);
+    target = dlopen(target_path("keyring"), RTLD_NOW | RTLD_LOCAL);
+    keyring = target_symbol("keyring");
+    for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
+        keyring->mechanisms[i] = i;
+    keyring->count = KEYRING_MECHANISMS;
+    initialize();
+    uint64_t print = print_of_list();
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    return print;
+}
+
+START_TEST(separators_and_case_make_no_difference)
+{
+    static const char *const same[] = {"MD5,SHA1",       "MD5 ,  SHA1",   "MD5,\tSHA1", ",MD5,,SHA1,", " MD5 , SHA1 ,",
+                                       "\"MD5, SHA1\"", "md5, Sha-1", "mD5,SHA",    "SHA1, MD5, SHA1"};
+    static char              many[200 * 1024] = "MD5";
+    uint64_t                 wanted = print_with("MD5, SHA1");
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        ck_assert_msg(print_with(same[i]) == wanted, "%s", same[i]);
+    for (size_t i = 0, at = 3; i < 10000; i++)
+        at += (size_t)sprintf(many + at, ", 0x8%07zx", i);
+    strcat(many, ", SHA1");
+    ck_assert_uint_eq(print_with(many), wanted);
+    ck_assert(print_with("MD5") != wanted && print_with("") != wanted);
+}
+END_TEST
+
+static bool is_shown(CK_MECHANISM_TYPE type)
+{
+    CK_MECHANISM_TYPE list[1024];
+    CK_ULONG          count = 1024;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
+    for (CK_ULONG i = 0; i < count; i++)
+        if (list[i] == type)
+            return true;
+    return false;
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void point_link_to(const char *name)
+{
+    char link[128], fresh[128];
+    snprintf(link, sizeof link, "%s/policy", root);
+    snprintf(fresh, sizeof fresh, "%s/fresh", root);
+    ck_assert_int_eq(symlink(name, fresh), 0);
+    ck_assert_int_eq(rename(fresh, link), 0);
+}
+
+/* As crypto-policies has it: a link to a generated file of several keys, which is swapped at run time. */
+START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
+{
+    static const CK_MECHANISM_TYPE all[] = {CKM_MD5, CKM_SHA_1, CKM_DES_CBC, CKM_RC4, CKM_SHA256};
+    char                           settings[256];
+    put("first", "jdk.tls.disabledAlgorithms=MD5, \\\n  SHA1, frobnicate\n"
+                 "jdk.certpath.disabledAlgorithms=DES\njdk.tls.legacyAlgorithms=RC4\n");
+    put("second", "jdk.tls.disabledAlgorithms=RC4\n");
+    point_link_to("first");
+    snprintf(settings, sizeof settings,
+             "x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s/policy", root);
+    begin(settings);
+    has(all, sizeof all / sizeof *all);
+    ck_assert(!is_shown(CKM_MD5) && !is_shown(CKM_SHA_1) && !is_shown(CKM_DES_CBC) && is_shown(CKM_RC4));
+    ck_assert(!is_shown(CKM_SHA256));
+    ck_assert_uint_eq(messages_with("frobnicate"), 1);
+
+    point_link_to("second");
+    ck_assert(!is_shown(CKM_MD5) && is_shown(CKM_RC4));
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    initialize();
+    ck_assert(is_shown(CKM_MD5) && is_shown(CKM_SHA_1) && is_shown(CKM_DES_CBC) && !is_shown(CKM_RC4));
+    ck_assert(!is_shown(CKM_SHA256));
+
+    /* Half written, empty or gone: an error, never an empty list. */
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    put("third", "jdk.tls.disabledAlgorithms=");
+    point_link_to("third");
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    point_link_to("nowhere");
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    point_link_to("second");
+    initialize();
+    ck_assert(!is_shown(CKM_RC4) && is_shown(CKM_MD5));
+}
+END_TEST
+
+/* SoftHSM's list and what it says of each, with the policy as given and without the proxy. */
+static void compare_with_softhsm(const char *settings, bool (*may_go)(CK_MECHANISM_TYPE))
+{
+    CK_FUNCTION_LIST *bare;
+    CK_MECHANISM_TYPE ours[1024], theirs[1024];
+    CK_ULONG          our_count = 1024, their_count = 1024, gone = 0;
+    CK_SLOT_ID        slots[8];
+    CK_ULONG          slot_count = 8;
+    char              path[128], conf[256];
+    snprintf(path, sizeof path, "%s/softhsm2.conf", root);
+    snprintf(conf, sizeof conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
+    put("softhsm2.conf", conf);
+    setenv("SOFTHSM2_CONF", path, 1);
+    proxy_before(softhsm, settings);
+    initialize();
+    void *module = dlopen(softhsm, RTLD_NOW | RTLD_LOCAL);
+    EXPECT(((CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList"))(&bare), CKR_OK);
+    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &slot_count), CKR_OK);
+    EXPECT(fn->C_GetMechanismList(slots[0], ours, &our_count), CKR_OK);
+    EXPECT(bare->C_GetMechanismList(slots[0], theirs, &their_count), CKR_OK);
+    for (CK_ULONG i = 0; i < their_count; i++) {
+        CK_MECHANISM_INFO one = {0}, other = {0};
+        EXPECT(bare->C_GetMechanismInfo(slots[0], theirs[i], &other), CKR_OK);
+        if (gone + our_count > i && ours[i - gone] == theirs[i]) {
+            EXPECT(fn->C_GetMechanismInfo(slots[0], theirs[i], &one), CKR_OK);
+            ck_assert_mem_eq(&one, &other, sizeof one);
+        } else {
+            ck_assert_msg(may_go != NULL && may_go(theirs[i]), "0x%lx is gone", theirs[i]);
+            EXPECT(fn->C_GetMechanismInfo(slots[0], theirs[i], &one), CKR_MECHANISM_INVALID);
+            gone++;
+        }
+    }
+    ck_assert_uint_eq(our_count + gone, their_count);
+    ck_assert(may_go == NULL || gone != 0);
+}
+
+static bool has_sha1(CK_MECHANISM_TYPE type)
+{
+    static const CK_MECHANISM_TYPE types[] = {CKM_SHA_1, CKM_SHA1_RSA_PKCS, CKM_SHA1_RSA_PKCS_PSS, CKM_DSA_SHA1,
+                                              CKM_ECDSA_SHA1};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i] == type)
+            return true;
+    return false;
+}
+
+START_TEST(an_empty_list_is_no_policy)
+{
+    static const char *const settings[] = {"", "x-disabled-algorithms:", "x-disabled-algorithms: , ,",
+                                           "x-disabled-algorithms: MD5, SHA1\nx-policy: audit"};
+    compare_with_softhsm(settings[_i], NULL);
+}
+END_TEST
+
+START_TEST(without_sha1_everything_else_stays)
+{
+    compare_with_softhsm("x-disabled-algorithms: SHA-1", has_sha1);
+}
+END_TEST
+
+static CK_ULONG count_interfaces(void)
+{
+    CK_RV (*get)(CK_INTERFACE_PTR, CK_ULONG_PTR) = (__typeof__(get))dlsym(proxy, "C_GetInterfaceList");
+    CK_ULONG count = 0;
+    EXPECT(get(NULL, &count), CKR_OK);
+    return count;
+}
+
+/* Nobody knows what a vendor's functions take, so no rule could be kept there. */
+START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
+{
+    CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
+    CK_INTERFACE *interface = NULL;
+    setenv("RECORDING_INTERFACES", "vendor 3.0 2.40", 1);
+    proxy_before("recording", _i == 0   ? "x-disabled-algorithms: MD5"
+                              : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit"
+                                        : "");
+    get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
+    ck_assert_uint_eq(count_interfaces(), _i == 0 ? 2 : 3);
+    EXPECT(get(NULL, NULL, &interface, 0), CKR_OK);
+    ck_assert_int_eq(strcmp((char *)interface->pInterfaceName, "PKCS 11") == 0, _i == 0);
+    EXPECT(get((CK_UTF8CHAR_PTR) "Vendor recording", NULL, &interface, 0),
+           _i == 0 ? CKR_ARGUMENTS_BAD : CKR_OK);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, the_two_calls_are_about_the_filtered_list);
+    tcase_add_test(tcase, a_long_list_that_grows_is_read_in_one_piece);
+    tcase_add_test(tcase, info_is_refused_or_says_the_raised_size);
+    tcase_add_test(tcase, separators_and_case_make_no_difference);
+    tcase_add_test(tcase, a_list_file_behind_a_link_is_read_again_at_each_initialize);
+    tcase_add_loop_test(tcase, an_empty_list_is_no_policy, 0, 4);
+    tcase_add_test(tcase, without_sha1_everything_else_stays);
+    tcase_add_loop_test(tcase, vendor_interfaces_are_not_offered_under_a_policy, 0, 3);
+}
+
+int main(void)
+{
+    return run_tests("guard_lists", add_tests);
+}
