@@ -130,14 +130,26 @@ void manners_too_little(struct slot *slot, size_t asked_bytes, size_t taken_byte
     lock_release(&slot->manners_lock);
 }
 
+static void pause_locked(struct token_manners *m)
+{
+    int64_t pause_ns = m->pause_ns == 0 ? FIRST_PAUSE_NS : m->pause_ns * 2;
+    m->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
+    m->retry_at_ns = clock_exact_ns() + m->pause_ns;
+}
+
+void manners_refused(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    pause_locked(&slot->manners);
+    lock_release(&slot->manners_lock);
+}
+
 void manners_failed(struct slot *slot, CK_RV rv)
 {
     lock_acquire(&slot->manners_lock);
     struct token_manners *m = &slot->manners;
     bool                  was_failing = m->failing;
-    int64_t               pause_ns = m->pause_ns == 0 ? FIRST_PAUSE_NS : m->pause_ns * 2;
-    m->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
-    m->retry_at_ns = clock_exact_ns() + m->pause_ns;
+    pause_locked(m);
     m->failing = true;
     lock_release(&slot->manners_lock);
     if (!was_failing)

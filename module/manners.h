@@ -32,6 +32,9 @@ void manners_too_little(struct slot *slot, size_t asked_bytes, size_t taken_byte
  * 10 s. A change from well to failing, or back, is logged once. */
 void manners_failed(struct slot *slot, CK_RV rv);
 
+/* A fill's size is not taken: the same pause, but the token is not failing. */
+void manners_refused(struct slot *slot);
+
 /* True if the last call failed at any size. */
 bool manners_is_failing(struct slot *slot);
 

@@ -52,9 +52,10 @@ static bool fill_once(struct slot *slot, struct pool *pool)
         return false;
     bool asked = fetch_fill(slot, pool, session, NULL, 0, &none, &rv);
     hidden_end(slot, rv);
-    /* A refused size is none of its failures: the next call is smaller, and callers look for theirs. */
-    if (asked && rv != CKR_OK && !manners_is_about_length(rv) &&
-        atomic_load(&slot->suspect) != SUSPICION_SURE)
+    /* A refused size is no failure: the next call is smaller, and callers look for a size of theirs. */
+    if (asked && manners_is_about_length(rv))
+        manners_refused(slot);
+    else if (asked && rv != CKR_OK && atomic_load(&slot->suspect) != SUSPICION_SURE)
         manners_failed(slot, rv);
     return asked && rv == CKR_OK;
 }
