@@ -9,6 +9,8 @@ static const struct command {
     const char *summary;
     command_function *run;
 } commands[] = {
+    {"check", "p11-proxy check", "say what is in force, what is wrong, and what to do about it",
+     check_command},
     {"policy", "p11-proxy policy", "show which algorithms are refused, and by which rule",
      policy_command},
 };
