@@ -132,6 +132,10 @@ const struct policy_rule *policy_name(const struct policy *policy, const char *n
 size_t policy_rules_count(const struct policy *policy);
 const struct policy_rule *policy_rule(const struct policy *policy, size_t index);
 
+/* Why the rule at that index denies nothing here; NULL if it does, or from beyond the end. Lasts for
+ * good. */
+const char *policy_rule_no_effect(const struct policy *policy, size_t index);
+
 /*
  * Writes the policy as text: every item with its origin, and what it denies or why it has no effect
  * here. The same lists give the same text. Returns 0, or a negative errno value if out fails.

@@ -9,6 +9,22 @@
 #define MARGIN     100
 #define INDENT     "    "
 
+/* Of effects that are none. A repeated rule is printed with more than this. */
+static const char *const no_effect[] = {
+    [EFFECT_WORD] = "no effect: a word of TLS or certificates",
+    [EFFECT_CERTIFICATES] = "no effect: its condition is about certificates",
+    [EFFECT_LATER] = "no effect yet: its date is to come",
+    [EFFECT_NO_SIZE] = "no effect: no size meets its conditions",
+    [EFFECT_NOTHING] = "no effect: no mechanism is this combination",
+    [EFFECT_UNKNOWN] = "no effect: unknown name",
+    [EFFECT_REPEATED] = "no effect of its own: an earlier rule is the same",
+};
+
+const char *policy_rule_no_effect(const struct policy *policy, size_t index)
+{
+    return index < policy_rules_count(policy) ? no_effect[policy->rule[index].effect] : NULL;
+}
+
 /* Text of a list as a terminal may see it. */
 static void put_text(FILE *out, const char *text)
 {
@@ -126,15 +142,6 @@ static void put_sizes(const struct policy *policy, const struct rule *rule, FILE
 
 static void put_rule(const struct policy *policy, const struct rule *rule, FILE *out)
 {
-    static const char *const without[] = {
-        [EFFECT_WORD] = "no effect: a word of TLS or certificates",
-        [EFFECT_CERTIFICATES] = "no effect: its condition is about certificates",
-        [EFFECT_LATER] = "no effect yet: its date is to come",
-        [EFFECT_NO_SIZE] = "no effect: no size meets its conditions",
-        [EFFECT_NOTHING] = "no effect: no mechanism is this combination",
-        [EFFECT_UNKNOWN] = "no effect: unknown name",
-    };
-
     put_text(out, rule->shown.file);
     fprintf(out, ":%u: ", rule->shown.line);
     if (rule->shown.key) {
@@ -156,7 +163,7 @@ static void put_rule(const struct policy *policy, const struct rule *rule, FILE 
         put_text(out, first->file);
         putc('\n', out);
     } else {
-        fprintf(out, INDENT "%s\n", without[rule->effect]);
+        fprintf(out, INDENT "%s\n", no_effect[rule->effect]);
     }
 }
 

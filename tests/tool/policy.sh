@@ -1,0 +1,72 @@
+#!/bin/bash
+# policy.sh - p11-proxy policy, and what the program says without a subcommand.
+# shellcheck source=tests/tool/lib.sh
+. "$CHECKOUT/tests/tool/lib.sh"
+
+check "no subcommand"      complains 2 "p11-proxy --help" "$TOOL"
+check "a wrong subcommand" complains 2 "no command 'chekc'" "$TOOL" chekc
+check "--help"             says 0 "usage: p11-proxy COMMAND" "$TOOL" --help
+check "--version"          says 0 "p11-proxy 0" "$TOOL" --version
+prints_to_full_disk() {
+    "$TOOL" --help >/dev/full
+}
+check "a full disk is noticed" exits 1 prints_to_full_disk
+check_common_options policy
+
+configure
+check "no policy: it says so"              says 0 "policy: none" "$TOOL" policy
+check "no policy: everything is permitted" says 0 "permitted  MD5" "$TOOL" policy MD5
+check "no policy: unknown stays unknown"   says 2 "unknown    MD55" "$TOOL" policy MD55
+check_json "no policy: --json"             0 '.policy == "none" and .items == []' "$TOOL" policy --json
+
+configure 'x-disabled-algorithms: MD5, RSA keySize < 2048, secp192r1, EC keySize < 224, anon, 0x80001234'
+place=$P11_PROXY_CONFIG:4
+check "the policy as text"              says 0 "denies CKM_MD5_RSA_PKCS" "$TOOL" policy
+check "a name that is listed"           says 1 "refused    MD5, by $place: MD5" "$TOOL" policy MD5
+check "in any case"                     says 1 "refused    md5, by" "$TOOL" policy md5
+check "a name that has one as its part" says 1 "refused    MD5withRSA, by $place: MD5" "$TOOL" policy MD5withRSA
+check "a mechanism's name"              says 1 "refused    CKM_MD5, by $place: MD5" "$TOOL" policy CKM_MD5
+check "a mechanism's number"            says 1 "refused    0x210, by $place: MD5" "$TOOL" policy 0x210
+check "in decimal"                      says 1 "refused    528, by $place: MD5" "$TOOL" policy 528
+check "a vendor's number"               says 1 "refused    0x80001234, by" "$TOOL" policy 0x80001234
+check "another vendor's number"         says 0 "permitted  0x80001235" "$TOOL" policy 0x80001235
+check "a curve"                         says 1 "refused    secp192r1, by $place: secp192r1" "$TOOL" policy secp192r1
+check "a curve by its OID"              says 1 "by $place: secp192r1" "$TOOL" policy 1.2.840.10045.3.1.1
+check "a curve that is too small"       says 1 "by $place: EC keySize < 224" "$TOOL" policy secp160r1
+check "a curve that is large enough"    says 0 "permitted  secp256r1" "$TOOL" policy secp256r1
+check "sizes are told"                  says 0 "CKM_RSA_PKCS, with keys of 2048 bits and more" \
+    "$TOOL" policy CKM_RSA_PKCS
+check "what is refused of a permitted name" says 0 "except CKM_MD5_RSA_PKCS, by $place: MD5" "$TOOL" policy RSA
+check "paddings are no algorithms"      says 0 "permitted  AES/CBC/PKCS5Padding" "$TOOL" policy AES/CBC/PKCS5Padding
+check "an unknown name has a neighbour" says 2 "unknown    SHA257 (nearest: SHA256)" "$TOOL" policy SHA257
+check "of several one refused: 1"       exits 1 "$TOOL" policy AES MD5
+check "of several one unknown: 2"       exits 2 "$TOOL" policy MD5 SHA257 AES
+check "bytes that a terminal acts upon" no_escapes 2 "$TOOL" policy $'MD5\e[31m'
+check_json "--json of the policy" 0 \
+    '.policy == "enforce" and (.items | length) == 6 and .items[0].rule.text == "MD5" and
+     .items[0].no_effect == null and (.items[4].no_effect | contains("TLS"))' "$TOOL" policy --json
+check_json "--json of names" 2 \
+    '.[0].verdict == "refused" and .[0].rule.line == 4 and .[1].verdict == "permitted" and
+     .[2].verdict == "unknown" and .[3].min_key_bits == 2048' "$TOOL" policy --json MD5 AES SHA257 CKM_RSA_PKCS
+
+configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
+check "audit permits and says what would be" says 0 "enforce would refuse it, by $place: MD5" "$TOOL" policy MD5
+check_json "--json: audit" 0 '.[0].verdict == "permitted" and .[0].audited' "$TOOL" policy --json MD5
+
+printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
+configure "x-disabled-algorithms-file: $scratch/list"
+check "a list file" says 1 "by $scratch/list:1: jdk.tls.disabledAlgorithms: DES" "$TOOL" policy DES
+check "its unknown names are warned of" grep -F NoSuchThing "$scratch/err"
+
+configure 'x-disabled-algorithms: MD55'
+check "a policy that cannot be compiled" complains 2 "$place" "$TOOL" policy MD5
+configure "x-disabled-algorithms-file: $scratch/none"
+check "a list file that is not there"    complains 2 "$scratch/none" "$TOOL" policy
+
+# The file is found by the module's name, whether or not there is such a module.
+unset P11_PROXY_CONFIG
+mkdir -p "$scratch/home/.config/pkcs11/modules"
+printf 'x-disabled-algorithms: DES\n' >"$scratch/home/.config/pkcs11/modules/other.module"
+chmod 755 "$scratch"
+check "--module decides the file" says 1 "/other.module:1: DES" as_someone "$TOOL" policy --module /none/other.so DES
+done_testing

@@ -1,0 +1,49 @@
+/* main.c - p11-proxy, the program: finds the subcommand. */
+#include "tool.h"
+
+#include <string.h>
+
+static const struct command {
+    const char *name;
+    const char *full_name;
+    const char *summary;
+    command_function *run;
+} commands[] = {
+    {"check", "p11-proxy check", "say what is in force, what is wrong, and what to do about it",
+     check_command},
+    {"policy", "p11-proxy policy", "show which algorithms are refused, and by which rule",
+     policy_command},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int print_help(void)
+{
+    puts("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:");
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+    puts("\nOptions:\n"
+         "  --help     show this, or after a command what it takes\n"
+         "  --version  show the version\n\n"
+         "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).");
+    return end_of_output(EXIT_FINE);
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = argc > 1 ? argv[1] : NULL;
+
+    if (word == NULL)
+        return usage_error("p11-proxy", "which command?");
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+        return print_help();
+    if (strcmp(word, "--version") == 0)
+        return print_version();
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(word, commands[i].name) != 0)
+            continue;
+        argv[1] = (char *)commands[i].full_name; /* getopt_long() only reads it */
+        return commands[i].run(argc - 1, argv + 1);
+    }
+    return usage_error("p11-proxy", "there is no command '%s'", word);
+}

@@ -1,0 +1,41 @@
+/* token.h - loads a PKCS#11 module and talks to it, as a small application would. */
+#ifndef P11_PROXY_TOKEN_H
+#define P11_PROXY_TOKEN_H
+
+#include <p11-kit/pkcs11.h>
+#include <stdbool.h>
+
+#include "message.h"
+
+#ifndef CKF_INTERFACE_FORK_SAFE /* p11-kit before 0.25 ends at PKCS#11 2.40 */
+typedef struct CK_INTERFACE {
+    CK_UTF8CHAR *pInterfaceName;
+    CK_VOID_PTR pFunctionList;
+    CK_FLAGS flags;
+} CK_INTERFACE;
+#endif
+
+typedef CK_RV token_get_list(CK_FUNCTION_LIST **list);
+typedef CK_RV token_get_interfaces(CK_INTERFACE *interfaces, CK_ULONG *count);
+
+struct token_module {
+    CK_FUNCTION_LIST *list;
+    token_get_interfaces *interfaces; /* NULL: it has none */
+};
+
+/* Loads the module at path, for good. 0, or -EINVAL with a message that says why not. */
+int token_load(struct token_module *module, const char *path, struct message *message);
+
+/*
+ * Initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks tells
+ * whether it can. The answer is C_Initialize's.
+ */
+CK_RV token_start(const struct token_module *module, const char *reserved, bool *locks);
+
+/* "CKR_USER_NOT_LOGGED_IN" for what is common, else the number. Valid until the next call. */
+const char *token_code(CK_RV rv);
+
+/* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes. */
+void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
+
+#endif

@@ -1,0 +1,61 @@
+/* tool.h - what the subcommands of p11-proxy share: exit codes, options, output. */
+#ifndef P11_PROXY_TOOL_H
+#define P11_PROXY_TOOL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "config.h"
+#include "message.h"
+#include "policy.h"
+
+enum {
+    EXIT_FINE = 0,
+    EXIT_BAD = 1,  /* a problem, refused, could not be measured */
+    EXIT_USAGE = 2 /* the command line is wrong, or cannot be answered */
+};
+
+/* One subcommand. argv[0] is "p11-proxy NAME", for messages; returns an exit code. */
+typedef int command_function(int argc, char **argv);
+
+command_function check_command;
+command_function policy_command;
+
+/* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */
+int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same after getopt_long() has said what is wrong. */
+int usage_hint(const char *command);
+
+/* Prints name and version. EXIT_FINE. */
+int print_version(void);
+
+/* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. */
+int end_of_output(int code);
+
+/* Whether out is a terminal that wants colours: not with NO_COLOR, nor with TERM=dumb. */
+bool wants_colour(FILE *out);
+
+/* Writes text with whatever a terminal would act upon shown as '?'. */
+void put_plain(FILE *out, const char *text);
+
+/* Writes text as a JSON string; NULL as null. Bytes that are no UTF-8 appear as U+FFFD. */
+void put_json(FILE *out, const char *text);
+
+/*
+ * The configuration of the module at path, or of the installed one for NULL, as the module itself
+ * would find it. On 0 the caller ends *config with config_free(); otherwise as config_load().
+ */
+int load_config(struct config **config, const char *module_path, struct message *message);
+
+/* What load_config() takes for NULL. */
+extern const char installed_module[];
+
+/*
+ * Compiles the policy that config asks for. warn may be NULL. On 0 the caller ends *policy with
+ * policy_free(), NULL if there is none; otherwise as policy_compile().
+ */
+int load_policy(struct policy **policy, const struct config *config, policy_warning *warn,
+                void *warn_context, struct message *message);
+
+#endif
