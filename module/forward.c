@@ -57,7 +57,8 @@
                rv = guard_made(policy, #name, hSession, pMechanism, keys);                         \
                guard_began(purpose, hSession, pMechanism);                                         \
            }                                                                                       \
-           if (purpose && rv == CKR_OK) note_operation(hSession, pMechanism != NULL);, __VA_ARGS__)
+           if ((purpose) != OVER_AT_ONCE && rv == CKR_OK)                                          \
+               note_operation(hSession, pMechanism != NULL);, __VA_ARGS__)
 
 #define MAKE(template, count, name, ...)                                                           \
     AROUND(name, WITH_POLICY(rv = guard_import(policy, #name, template, count);), , __VA_ARGS__)

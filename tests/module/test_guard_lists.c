@@ -286,6 +286,7 @@ START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
     setenv("RECORDING_INTERFACES", "vendor 3.0 2.40", 1);
     proxy_before("recording", _i == 0   ? "x-disabled-algorithms: MD5"
                               : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit"
+                              : _i == 2 ? "x-disabled-algorithms: , ,"
                                         : "");
     get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
     ck_assert_uint_eq(count_interfaces(), _i == 0 ? 2 : 3);
@@ -305,7 +306,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_list_file_behind_a_link_is_read_again_at_each_initialize);
     tcase_add_loop_test(tcase, an_empty_list_is_no_policy, 0, 4);
     tcase_add_test(tcase, without_sha1_everything_else_stays);
-    tcase_add_loop_test(tcase, vendor_interfaces_are_not_offered_under_a_policy, 0, 3);
+    tcase_add_loop_test(tcase, vendor_interfaces_are_not_offered_under_a_policy, 0, 4);
 }
 
 int main(void)
