@@ -45,8 +45,7 @@ static CK_RV after_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type, struc
 CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                     CK_ULONG ulPinLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot *slot = before_login(hSession, userType);
     CK_RV        rv = target.C_Login(hSession, userType, pPin, ulPinLen);
     return after_login(hSession, userType, slot, rv);
@@ -55,8 +54,7 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                         CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot *slot = before_login(hSession, userType);
     CK_RV rv = target.C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
     return after_login(hSession, userType, slot, rv);
@@ -64,8 +62,7 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 
 CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot *slot = slot_of(hSession);
     busy_begin(hSession);
     CK_RV rv = target.C_Logout(hSession);
