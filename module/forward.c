@@ -18,8 +18,7 @@
     CK_RV proxy_##name(PARAMS(__VA_ARGS__))                                                        \
     {                                                                                              \
         CK_RV rv = CKR_OK;                                                                         \
-        if (UNLIKELY(handle_may_be_hidden(hSession)) && session_is_hidden(hSession))               \
-            return CKR_SESSION_HANDLE_INVALID;                                                     \
+        hSession = session_for_target(hSession);                                                   \
         busy_begin(hSession);                                                                      \
         before                                                                                     \
         if (rv == CKR_OK)                                                                          \
@@ -125,16 +124,16 @@ static bool refusal_stands(CK_RV rv)
 #define P11_UPTO 302
 #include "functions.def"
 
-bool session_is_hidden(CK_SESSION_HANDLE handle)
+CK_SESSION_HANDLE session_for_target(CK_SESSION_HANDLE handle)
 {
     bool hidden = false;
-    if (handle == CK_INVALID_HANDLE)
-        return false;
+    if (LIKELY(!handle_may_be_hidden(handle)) || handle == CK_INVALID_HANDLE)
+        return handle;
     lock_acquire(&state->lock);
     for (unsigned i = 0; i < state->slot_count && !hidden; i++)
         hidden = state->slots[i].hidden == handle;
     lock_release(&state->lock);
-    return hidden;
+    return hidden ? CK_INVALID_HANDLE : handle;
 }
 
 void note_slot_answer(struct slot *slot, CK_RV rv)

@@ -13,8 +13,9 @@
 #define ROW(name, ...) CK_RV proxy_##name(PARAMS(__VA_ARGS__));
 #include "functions.def"
 
-/* True if a session of ours has that handle: the application never saw it, so it does not exist. */
-bool session_is_hidden(CK_SESSION_HANDLE handle);
+/* The handle that stands for the application's in the target. One of ours it never saw, so it is handed on as
+ * CK_INVALID_HANDLE: which mistake the target complains of first is the target's to say. */
+CK_SESSION_HANDLE session_for_target(CK_SESSION_HANDLE handle);
 
 /* The target answered rv, not CKR_OK, to a call on that session: drop what can no longer be relied on. */
 void note_answer(CK_SESSION_HANDLE handle, CK_RV rv);

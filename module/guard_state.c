@@ -59,8 +59,7 @@ void operation_states_forget(void)
 CK_RV proxy_C_GetOperationState(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
                                 CK_ULONG_PTR pulOperationStateLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     busy_begin(hSession);
     CK_RV rv = target.C_GetOperationState(hSession, pOperationState, pulOperationStateLen);
     busy_end();
@@ -75,8 +74,7 @@ CK_RV proxy_C_SetOperationState(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperati
                                 CK_ULONG ulOperationStateLen, CK_OBJECT_HANDLE hEncryptionKey,
                                 CK_OBJECT_HANDLE hAuthenticationKey)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     const struct policy *policy = policy_in_force();
     if (policy != NULL && pOperationState != NULL && !is_from_here(policy, pOperationState, ulOperationStateLen))
         return CKR_SAVED_STATE_INVALID;

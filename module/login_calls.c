@@ -40,8 +40,7 @@ static CK_RV after_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type, struc
 CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                     CK_ULONG ulPinLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot      *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
     CK_RV             rv = target.C_Login(hSession, userType, pPin, ulPinLen);
@@ -52,8 +51,7 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                         CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot      *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
     CK_RV rv = target.C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
@@ -63,8 +61,7 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 
 CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     struct slot *slot = session_slot(hSession);
     busy_begin(hSession);
     struct key_change change = key_change_begin();

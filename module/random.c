@@ -58,8 +58,7 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
 
 static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
 {
-    if (handle_may_be_hidden(handle) && session_is_hidden(handle))
-        return CKR_SESSION_HANDLE_INVALID;
+    handle = session_for_target(handle);
     /* The token's generator came back to us, through OpenSSL perhaps: there is no end to that. */
     if (fetch_is_under_way())
         return CKR_FUNCTION_FAILED;
@@ -108,8 +107,7 @@ CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData
 
 CK_RV proxy_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen)
 {
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     busy_begin(hSession);
     CK_RV rv = target.C_SeedRandom(hSession, pSeed, ulSeedLen);
     busy_end();

@@ -45,8 +45,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
 {
     unsigned flags;
     bool     last = false;
-    if (handle_may_be_hidden(hSession) && session_is_hidden(hSession))
-        return CKR_SESSION_HANDLE_INVALID;
+    hSession = session_for_target(hSession);
     /* Forgotten before it is closed: afterwards the token may give the handle to somebody else. */
     struct slot *slot = session_closed(hSession, &flags, &last);
     hidden_close_inherited();
