@@ -408,10 +408,8 @@ bool pool_is_low(struct pool *p)
 /* Waits for the stripe's present user, who is copying a few bytes. */
 static void lock_stripe(struct stripe *s)
 {
-    while (!try_lock_acquire(&s->lock)) {
-        struct timespec pause = {.tv_nsec = WAIT_FOR_STRIPE_NS};
-        nanosleep(&pause, NULL);
-    }
+    while (!try_lock_acquire(&s->lock))
+        wait_on_word(&s->lock.held, 1, WAIT_FOR_STRIPE_NS);
 }
 
 void pool_drop(struct pool *p, enum pool_drop cause)

@@ -52,7 +52,12 @@ void clones_listen(void)
 {
     struct stat        file;
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_EVENTS};
-    listener = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+    int first = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+    if (first < 0)
+        return;
+    /* Never the number of a standard stream that the application has closed. */
+    listener = fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(first);
     if (listener < 0)
         return;
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || fstat(listener, &file) != 0) {

@@ -2,6 +2,7 @@
 #include "hidden.h"
 
 #include "clock.h"
+#include "forks.h"
 #include "forward.h"
 #include "log.h"
 #include "prefetch.h"
@@ -63,14 +64,13 @@ static bool go_in(struct slot *slot)
     slot->hidden_at_work = may;
     lock_release(&state->lock);
     if (may)
-        atomic_store(&state->thread_inside, 1);
+        forks_enter_target();
     return may;
 }
 
 static void come_out(struct slot *slot)
 {
-    atomic_store(&state->thread_inside, 0);
-    wake_word(&state->thread_inside);
+    forks_leave_target();
     lock_acquire(&state->lock);
     slot->hidden_at_work = false;
     atomic_fetch_add(&state->slot_bell, 1);
@@ -181,7 +181,7 @@ int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
     }
     lock_release(&state->lock);
     if (session != CK_INVALID_HANDLE) {
-        atomic_store(&state->thread_inside, 1);
+        forks_enter_target();
         close_session(session);
         come_out(slot);
     }

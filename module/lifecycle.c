@@ -13,6 +13,7 @@
 #include "key_cache.h"
 #include "prefetch.h"
 #include "settings.h"
+#include "uncancelled.h"
 #include "slot_pools.h"
 
 enum begun {
@@ -202,6 +203,7 @@ static void forget_parents_life(void)
 
 CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
 {
+    UNCANCELLED;
     state_prepare();
     forget_parents_life();
     for (;;) {
@@ -228,6 +230,7 @@ CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
 
 CK_RV proxy_C_Finalize(CK_VOID_PTR pReserved)
 {
+    UNCANCELLED;
     switch (life_begin(LIFE_UP, LIFE_STOPPING)) {
     case RECURSIVE:
         return CKR_FUNCTION_FAILED;

@@ -3,6 +3,7 @@
 #include "key_cache.h"
 #include "manners.h"
 #include "prefetch.h"
+#include "uncancelled.h"
 
 static void logged_in_or_out(struct slot *slot, bool so)
 {
@@ -40,6 +41,7 @@ static CK_RV after_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type, struc
 CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                     CK_ULONG ulPinLen)
 {
+    UNCANCELLED;
     hSession = session_for_target(hSession);
     struct slot      *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
@@ -51,6 +53,7 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
                         CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen)
 {
+    UNCANCELLED;
     hSession = session_for_target(hSession);
     struct slot      *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
@@ -61,6 +64,7 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 
 CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 {
+    UNCANCELLED;
     hSession = session_for_target(hSession);
     struct slot *slot = session_slot(hSession);
     busy_begin(hSession);
@@ -77,6 +81,7 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
 
 CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pLabel)
 {
+    UNCANCELLED;
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
     hidden_ban(slot);

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "clones.h"
 #include "fetch.h"
+#include "forks.h"
 #include "hidden.h"
 #include "log.h"
 #include "manners.h"
@@ -164,6 +165,7 @@ void prefetch_start(void)
     if (!state->threads_permitted || atomic_load(&process_exits) ||
         !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
         return;
+    forks_watch();
     int rc = make_thread(&thread);
     if (rc == 0)
         state->thread_id = (unsigned long)thread;

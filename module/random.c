@@ -7,6 +7,7 @@
 #include "move.h"
 #include "prefetch.h"
 #include "settings.h"
+#include "uncancelled.h"
 #include "slot_pools.h"
 
 /* The slot whose pool may answer for the session, NULL if none may. */
@@ -56,7 +57,7 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
     return rv;
 }
 
-static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
+static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
 {
     handle = session_for_target(handle);
     /* The token's generator came back to us, through OpenSSL perhaps: there is no end to that. */
@@ -90,6 +91,16 @@ static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byt
     return mixed(rv, buf, len_bytes);
 }
 
+static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
+{
+    int   cancellation = cancellation_off();
+    CK_RV rv = ask_token(handle, buf, len_bytes, small);
+    cancellation_back(&cancellation);
+    /* Where the token waits, a thread could be cancelled without us, and now it can. */
+    pthread_testcancel();
+    return rv;
+}
+
 CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen)
 {
     bool         small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
@@ -107,6 +118,7 @@ CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData
 
 CK_RV proxy_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen)
 {
+    UNCANCELLED;
     hSession = session_for_target(hSession);
     busy_begin(hSession);
     CK_RV rv = target.C_SeedRandom(hSession, pSeed, ulSeedLen);

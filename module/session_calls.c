@@ -3,10 +3,12 @@
 #include "guard_calls.h"
 #include "key_cache.h"
 #include "prefetch.h"
+#include "uncancelled.h"
 
 CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication, CK_NOTIFY Notify,
                           CK_SESSION_HANDLE_PTR phSession)
 {
+    UNCANCELLED;
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (rv == CKR_SESSION_COUNT && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
@@ -43,6 +45,7 @@ static void last_session_closed(struct slot *slot)
 
 CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
 {
+    UNCANCELLED;
     unsigned flags;
     bool     last = false;
     hSession = session_for_target(hSession);
@@ -66,6 +69,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
 
 CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
 {
+    UNCANCELLED;
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
     if (slot == NULL)

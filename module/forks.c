@@ -1,0 +1,77 @@
+/* forks.c - keeps the prefetch's thread out of the target while the application forks. */
+#include "forks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "clock.h"
+#include "state.h"
+
+/* A call of a fill is made to last 5 ms, or as long as the token's shortest. */
+static const int64_t WAIT_NS = 250 * NS_PER_MS;
+
+/* Forks under way, in ordinary memory: the child resets it. Waited on. */
+static atomic_uint forking;
+
+/* The target may fork while it makes random bytes; that fork must not wait for itself. */
+static __thread bool in_target;
+
+static void before_fork(void)
+{
+    if (in_target)
+        return;
+    int     saved_errno = errno;
+    int64_t until_ns = clock_exact_ns() + WAIT_NS;
+    atomic_fetch_add(&forking, 1);
+    while (atomic_load(&state->thread_inside) != 0) {
+        int64_t left_ns = until_ns - clock_exact_ns();
+        if (left_ns <= 0)
+            break;
+        wait_on_word(&state->thread_inside, 1, left_ns);
+    }
+    errno = saved_errno;
+}
+
+static void after_fork_in_parent(void)
+{
+    if (in_target)
+        return;
+    atomic_fetch_sub(&forking, 1);
+    wake_word(&forking);
+}
+
+static void after_fork_in_child(void)
+{
+    atomic_store(&forking, 0);
+}
+
+void forks_watch(void)
+{
+    static atomic_bool watched;
+    if (!atomic_exchange(&watched, true))
+        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void forks_enter_target(void)
+{
+    for (;;) {
+        unsigned forks;
+        while ((forks = atomic_load(&forking)) != 0)
+            wait_on_word(&forking, forks, /* timeout_ns= */ -1);
+        atomic_store(&state->thread_inside, 1);
+        /* Whoever forks looks at thread_inside after it has said so. */
+        if (atomic_load(&forking) == 0)
+            break;
+        forks_leave_target();
+    }
+    in_target = true;
+}
+
+void forks_leave_target(void)
+{
+    in_target = false;
+    atomic_store(&state->thread_inside, 0);
+    wake_word(&state->thread_inside);
+}
