@@ -107,20 +107,22 @@ static void forget_life(void)
     lock_release(&state->lock);
 }
 
+/* Says where the target was named. Apart from the rest, whose callers may have the smallest of stacks. */
+__attribute__((noinline)) static void prefix_origin(struct message *message)
+{
+    char           origin[PATH_MAX];
+    struct message why = *message;
+    message_set(message, "%s: %s",
+                config_origin(config_find(settings(), "x-target"), origin, sizeof origin), why.text);
+}
+
 static bool load_target(struct message *message, bool heard)
 {
-    char                  why[MESSAGE_BYTES];
-    char                  origin[PATH_MAX];
-    const struct config  *config;
-    if (!settings_load(message, heard))
+    if (!settings_load(message, heard) || config_check_target(settings(), message) != 0)
         return false;
-    config = settings();
-    if (config_check_target(config, message) != 0)
-        return false;
-    if (target_load(config->target, why, sizeof why))
+    if (target_load(settings()->target, message->text, sizeof message->text))
         return true;
-    message_set(message, "%s: %s",
-                config_origin(config_find(config, "x-target"), origin, sizeof origin), why);
+    prefix_origin(message);
     return false;
 }
 

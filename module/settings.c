@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <time.h>
 
 static struct config          defaults;
@@ -56,15 +57,27 @@ static bool compile_policy(const struct config *config, bool heard, struct polic
     return true;
 }
 
+/* The places are long, and the caller's stack may be the smallest that there is. */
+static bool load_config(struct config **config, struct message *message)
+{
+    struct config_places *places = malloc(sizeof *places);
+    Dl_info               self = {0};
+    if (places == NULL) {
+        message_set(message, "the configuration cannot be read: no memory");
+        return false;
+    }
+    dladdr(&defaults, &self);
+    config_places_default(places, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so");
+    int rc = config_load(config, places, message);
+    free(places);
+    return rc == 0;
+}
+
 bool settings_load(struct message *message, bool heard)
 {
-    struct config_places places;
-    struct config       *config = NULL;
-    struct policy       *policy;
-    Dl_info              self = {0};
-    dladdr(&defaults, &self);
-    config_places_default(&places, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so");
-    if (config_load(&config, &places, message) != 0)
+    struct config *config = NULL;
+    struct policy *policy;
+    if (!load_config(&config, message))
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);
