@@ -92,11 +92,37 @@ static bool to_syslog(enum log_level level, const char *line, size_t len)
     return sent;
 }
 
+/* What had number 2 when we were loaded. */
+static struct stat first_stderr;
+
+__attribute__((constructor)) static void note_stderr(void)
+{
+    int saved = errno;
+
+    if (fstat(STDERR_FILENO, &first_stderr) != 0)
+        first_stderr.st_nlink = 0;
+    errno = saved;
+}
+
+/*
+ * A daemon that closed its standard streams may have a file of its data under number 2. Terminals,
+ * pipes and sockets are for words; a file is stderr only if it was that from the beginning.
+ */
+static bool stderr_is_for_words(void)
+{
+    struct stat now;
+
+    if (fstat(STDERR_FILENO, &now) != 0)
+        return false;
+    return !S_ISREG(now.st_mode) || (first_stderr.st_nlink != 0 && now.st_dev == first_stderr.st_dev &&
+                                     now.st_ino == first_stderr.st_ino);
+}
+
 static void to_syslog_or_stderr(enum log_level level, const char *line, size_t len)
 {
     bool sent = to_syslog(level, line, len);
 
-    if (level == LOG_LEVEL_ERROR && (!sent || isatty(STDERR_FILENO)))
+    if (level == LOG_LEVEL_ERROR && stderr_is_for_words() && (!sent || isatty(STDERR_FILENO)))
         to_stderr(line, len);
 }
 

@@ -79,16 +79,17 @@ static void come_out(struct slot *slot)
 }
 
 /* A token that counts its sessions must have enough left for the application. */
-static bool token_has_room(struct slot *slot)
+static CK_RV token_has_room(struct slot *slot)
 {
     CK_TOKEN_INFO info;
-    if (target.C_GetTokenInfo(slot->id, &info) != CKR_OK)
-        return false;
+    CK_RV         rv = target.C_GetTokenInfo(slot->id, &info);
+    if (rv != CKR_OK)
+        return rv;
     if (info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
         info.ulMaxSessionCount == CK_UNAVAILABLE_INFORMATION ||
         info.ulSessionCount == CK_UNAVAILABLE_INFORMATION)
-        return true;
-    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount;
+        return CKR_OK;
+    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK : CKR_SESSION_COUNT;
 }
 
 /* Read-only where that is possible: it changes least. There are tokens that open no such session. */
@@ -106,7 +107,10 @@ static bool open_hidden(struct slot *slot)
 {
     CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
     bool              is_rw = false;
-    bool              opened = token_has_room(slot) && open_session(slot, &session, &is_rw) == CKR_OK;
+    CK_RV             rv = token_has_room(slot);
+    if (rv == CKR_OK)
+        rv = open_session(slot, &session, &is_rw);
+    bool opened = rv == CKR_OK;
     lock_acquire(&state->lock);
     slot->hidden = opened ? session : CK_INVALID_HANDLE;
     slot->hidden_is_rw = is_rw;
@@ -115,9 +119,9 @@ static bool open_hidden(struct slot *slot)
     publish_locked();
     lock_release(&state->lock);
     if (!opened)
-        log_write(LOG_LEVEL_INFO, "slot %lu: the token has no session to spare, its pool is filled on "
+        log_write(LOG_LEVEL_INFO, "slot %lu: no session for the prefetch, code 0x%lx; the pool is filled on "
                                   "callers' sessions",
-                  slot->id);
+                  slot->id, rv);
     return opened;
 }
 

@@ -164,6 +164,25 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
     return rv;
 }
 
+/* So that a start can be told from one that never was, and a refusal from one of ours. */
+__attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
+{
+    const struct config *config = settings();
+    char                 origin[256];
+    config_origin(config_find(config, "x-target"), origin, sizeof origin);
+    if (rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        log_write(LOG_LEVEL_INFO, "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s",
+                  P11_PROXY_VERSION, config->target, origin,
+                  rv == CKR_OK ? "" : ", which another user initialized", pools ? config->pool_size_bytes / 1024 : 0,
+                  config->pool_max_age_ms,
+                  !pools ? "off" : threads ? "filled by a thread" : "filled on callers' calls",
+                  policy_in_force() == NULL ? "none" : "in force");
+    else
+        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s", config->target,
+                  origin, rv,
+                  config->target_init != NULL ? "; x-target-init is set, and few targets take a string" : "");
+}
+
 static CK_RV start(void *callers)
 {
     struct message message;
@@ -178,6 +197,7 @@ static CK_RV start(void *callers)
         log_write(LOG_LEVEL_WARNING, "no pool: this system does not prove that it wipes memory on fork");
     CK_RV rv = initialize_target(
         callers, pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
+    log_start(rv, pools, threads);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         return rv;
 
@@ -216,6 +236,8 @@ CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
             return rv;
         }
         case RECURSIVE:
+            log_write(LOG_LEVEL_ERROR, "C_Initialize is called from the target's own C_Initialize: "
+                                       "does x-target lead back to this proxy?");
             return CKR_FUNCTION_FAILED;
         case ELSEWHERE:
             if (target_is_initialized())

@@ -187,6 +187,25 @@ START_TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
 }
 END_TEST
 
+START_TEST(a_file_that_got_number_2_later_is_nobodys_stderr)
+{
+    struct stat file;
+    stop_daemon();
+    configure("syslog");
+    int data = open(file_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_eq(dup2(data, STDERR_FILENO), STDERR_FILENO);
+    log_write(LOG_LEVEL_ERROR, "the token is broken");
+    ck_assert_int_eq(fstat(data, &file), 0);
+    ck_assert_int_eq(file.st_size, 0);
+    /* Who asks for stderr gets whatever that is. */
+    configure("stderr");
+    log_write(LOG_LEVEL_ERROR, "the token is broken");
+    ck_assert_int_eq(fstat(data, &file), 0);
+    ck_assert_int_gt(file.st_size, 0);
+    close(data);
+}
+END_TEST
+
 START_TEST(an_error_with_a_syslog_stays_off_a_stderr_that_is_no_terminal)
 {
     log_write(LOG_LEVEL_ERROR, "x");
@@ -415,6 +434,7 @@ int main(void)
     tcase_add_loop_test(tcase, only_the_level_in_force_and_graver_ones_are_written, 0, 4);
     tcase_add_test(tcase, off_writes_nothing_anywhere);
     tcase_add_test(tcase, an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not);
+    tcase_add_test(tcase, a_file_that_got_number_2_later_is_nobodys_stderr);
     tcase_add_test(tcase, an_error_with_a_syslog_stays_off_a_stderr_that_is_no_terminal);
     tcase_add_test(tcase, an_error_goes_to_a_terminal_as_well);
     tcase_add_test(tcase, a_file_is_appended_to_and_follows_a_rotation);
