@@ -1,5 +1,5 @@
 /* check_p11_kit.c - whether p11-kit knows the proxy, and the token's own module beside it. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* check_settings.c - what is configured and where, the policy, and who else may change it. */
-#include "check.h"
+#include "check_parts.h"
 #include "tool.h"
 
 #include <libgen.h>

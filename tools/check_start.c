@@ -1,5 +1,5 @@
 /* check_start.c - would an application get the proxy started? The proxy itself is asked. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* check_tokens.c - the target as an application meets it: interfaces, slots, tokens, random bytes. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

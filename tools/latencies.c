@@ -50,7 +50,7 @@ int64_t latencies_quantile(const struct latencies *latencies, double share)
     uint64_t wanted = (uint64_t)(share * (double)latencies->count);
     uint64_t seen = 0;
 
-    for (unsigned i = 0; i < LATENCY_PLACES; i++) {
+    for (unsigned i = 0; i < LATENCY_PLACES - 1; i++) { /* the last place has no upper end */
         seen += latencies->place[i];
         if (seen > wanted && latencies_place_ns(i) < latencies->max_ns)
             return latencies_place_ns(i);

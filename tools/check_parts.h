@@ -1,6 +1,6 @@
-/* check.h - what p11-proxy check looks at, one function a subject. */
-#ifndef P11_PROXY_CHECK_H
-#define P11_PROXY_CHECK_H
+/* check_parts.h - what p11-proxy check looks at, one function a subject. */
+#ifndef P11_PROXY_CHECK_PARTS_H
+#define P11_PROXY_CHECK_PARTS_H
 
 #include <stdbool.h>
 
