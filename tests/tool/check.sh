@@ -172,6 +172,11 @@ check "and the file to write" grep -F "enable-in: nothing into a new file /etc/p
 printf '%s\n' 'enable-in: nothing' >>"$modules/own.module"
 printf '%s\n' 'enable-in: nothing' >"$modules/softhsm2.module"
 check "switched off" says 0 "the token only through it" looks_as_someone
+rm "$modules/softhsm2.module"
+printf 'user-config: only\n' >"$modules/../pkcs11.conf"
+check "only the user's modules count" says 0 "the token only through it" looks_as_someone
+printf '%s\n' "module: $TARGET" >"$modules/own.module"
+check "then the file to write is the user's" says 0 "add the line enable-in: nothing to $modules/own.module" looks_as_someone
 
 wait "$hanging" || true
 check "one that hangs" grep -F "did not answer within 30 s: while it was loaded" "$scratch/hang"
