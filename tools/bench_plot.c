@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 /* Runs gnuplot with these as its input and output; what it complains of shows on stderr. */
 static bool run_gnuplot(int in, int out, char *argument)
 {
@@ -54,13 +56,18 @@ static void put_script(FILE *script, const struct load *load, const struct drawn
 {
     fprintf(script,
             "set terminal svg size 900,540 background 'white'\n"
-            "set title 'C\\_GenerateRandom, %zu bytes, %u thread%s'\n"
-            "set xlabel 'at most so many microseconds'\n"
-            "set ylabel 'percent of the draws'\n"
-            "set logscale x\nset grid\nset key bottom right\nset yrange [0:100]\n"
-            "plot '-' with lines lw 2 title 'straight', "
-            "'-' with lines lw 2 title 'through the proxy'\n",
+            "set title 'C\\_GenerateRandom, %zu bytes, %u thread%s",
             load->size_bytes, load->threads, load->threads == 1 ? "" : "s");
+    if (load->simulate_ns > 0)
+        fprintf(script, ", token made %g ms slower", (double)load->simulate_ns / NS_PER_MS);
+    fputs("'\n"
+          "set xlabel 'at most so many microseconds'\n"
+          "set ylabel 'percent of the draws'\n"
+          "set logscale x\nset grid\nset key outside bottom center horizontal\n"
+          "set yrange [0:100]\n"
+          "plot '-' with lines lw 2 title 'straight', "
+          "'-' with lines lw 2 title 'through the proxy'\n",
+          script);
     put_curve(script, &straight->latencies);
     put_curve(script, &proxied->latencies);
 }
