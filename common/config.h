@@ -81,6 +81,16 @@ struct config_places {
  */
 void config_places_default(struct config_places *places, const char *module_path);
 
+/* What p11-kit's user-config says about the user's files. */
+enum config_user { CONFIG_USER_NONE, CONFIG_USER_MERGE, CONFIG_USER_ONLY };
+
+/*
+ * Finds out which of the places count: none of the user's, all, or the user's only. Returns 0, or a
+ * negative errno value with a message, as config_load() would; *mode is then of no use. Any thread.
+ */
+int config_user_mode(enum config_user *mode, const struct config_places *places,
+                     struct message *message);
+
 /*
  * Reads all places, later ones overriding earlier ones key by key: package_modules, system_modules,
  * user_config, the environment. With env_config that one file, then the environment. No file at all

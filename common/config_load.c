@@ -13,9 +13,6 @@
 #include "config_table.h"
 #include "file.h"
 
-/* What p11-kit's user-config says about the user's files. */
-enum user_mode { USER_NONE, USER_MERGE, USER_ONLY };
-
 enum whose { FILE_OF_SYSTEM, FILE_OF_USER };
 
 static int out_of_memory(struct message *message)
@@ -148,13 +145,13 @@ static int take_named_file(struct config *config, const struct config_places *pl
     return rc;
 }
 
-static int parse_user_mode(enum user_mode *mode, const char *value)
+static int parse_user_mode(enum config_user *mode, const char *value)
 {
     static const struct {
         const char *word;
-        enum user_mode mode;
+        enum config_user mode;
     } words[] = {
-        {"none", USER_NONE}, {"merge", USER_MERGE}, {"only", USER_ONLY}, {"override", USER_ONLY}};
+        {"none", CONFIG_USER_NONE}, {"merge", CONFIG_USER_MERGE}, {"only", CONFIG_USER_ONLY}, {"override", CONFIG_USER_ONLY}};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(value, words[i].word) == 0) {
@@ -166,7 +163,7 @@ static int parse_user_mode(enum user_mode *mode, const char *value)
 }
 
 /* Reads user-config from a pkcs11.conf, and leaves *mode as it is if that does not say. */
-static int read_user_mode(enum user_mode *mode, const char *path, enum whose whose, bool secure,
+static int read_user_mode(enum config_user *mode, const char *path, enum whose whose, bool secure,
                           struct message *message)
 {
     struct config_lines lines = {0};
@@ -193,19 +190,19 @@ static int read_user_mode(enum user_mode *mode, const char *path, enum whose who
 }
 
 /* The system's pkcs11.conf decides, then the user's own may, unless the first said none. */
-static int find_user_mode(enum user_mode *mode, const struct config_places *places,
-                          struct message *message)
+int config_user_mode(enum config_user *mode, const struct config_places *places,
+                     struct message *message)
 {
     char *path;
     int rc;
 
-    *mode = USER_MERGE;
+    *mode = CONFIG_USER_MERGE;
     rc = read_user_mode(mode, places->system_conf, FILE_OF_SYSTEM, places->secure, message);
     if (rc != 0)
         return rc;
     if (places->secure || places->user_config[0] == '\0')
-        *mode = USER_NONE;
-    if (*mode == USER_NONE)
+        *mode = CONFIG_USER_NONE;
+    if (*mode == CONFIG_USER_NONE)
         return 0;
 
     path = join(places->user_config, "pkcs11.conf");
@@ -220,15 +217,15 @@ static int take_all_files(struct config *config, const struct config_places *pla
                           const char *name, struct message *message)
 {
     bool secure = places->secure;
-    enum user_mode mode;
+    enum config_user mode;
     char *user_modules;
-    int rc = find_user_mode(&mode, places, message);
+    int rc = config_user_mode(&mode, places, message);
 
-    if (rc == 0 && mode != USER_ONLY)
+    if (rc == 0 && mode != CONFIG_USER_ONLY)
         rc = take_file_in(config, places->package_modules, name, FILE_OF_SYSTEM, secure, message);
-    if (rc == 0 && mode != USER_ONLY)
+    if (rc == 0 && mode != CONFIG_USER_ONLY)
         rc = take_file_in(config, places->system_modules, name, FILE_OF_SYSTEM, secure, message);
-    if (rc != 0 || mode == USER_NONE)
+    if (rc != 0 || mode == CONFIG_USER_NONE)
         return rc;
 
     user_modules = join(places->user_config, "modules");

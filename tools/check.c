@@ -1,5 +1,5 @@
 /* check.c - p11-proxy check: what is in force, what is wrong, and what to do about it. */
-#include "check.h"
+#include "check_parts.h"
 #include "tool.h"
 
 #include <getopt.h>

@@ -1,5 +1,5 @@
 /* check_machine.c - what protects the pool on this machine, and what does not. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* check_p11_kit.c - whether p11-kit knows the proxy, and the token's own module beside it. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static void find_doubles(struct findings *findings, const struct registrations *
     bool once = true;
 
     for (size_t from = 0; (entry = registered(all, target, &from)) != NULL;) {
-        char path[PATH_MAX + NAME_MAX];
+        char path[2 * PATH_MAX];
         if (entry->limited)
             continue;
         once = false;
@@ -124,20 +124,34 @@ void check_p11_kit(struct findings *findings, const struct config *config, const
     static struct registration entries[REGISTRATIONS_MOST];
     struct registrations all = {entries, 0};
     struct config_places places;
+    char user_modules[PATH_MAX + sizeof "/modules"];
+    const char *folder;
     const struct registration *ours;
+    enum config_user mode;
+    struct message message;
     size_t from = 0;
 
     config_places_default(&places, module_path);
-    read_folder(&all, places.package_modules, "", places.target_directory);
-    read_folder(&all, places.system_modules, "", places.target_directory);
-    if (places.user_config[0] != '\0')
+    if (config_user_mode(&mode, &places, &message) != 0) {
+        found(findings, MARK_PROBLEM, "p11-kit", "%s", message.text);
+        advise(findings, "mend that; p11-kit may refuse it too");
+        return;
+    }
+    if (mode != CONFIG_USER_ONLY) {
+        read_folder(&all, places.package_modules, "", places.target_directory);
+        read_folder(&all, places.system_modules, "", places.target_directory);
+    }
+    if (mode != CONFIG_USER_NONE)
         read_folder(&all, places.user_config, "/modules", places.target_directory);
 
+    /* The system's folder is for all users, and does not count where the user's own alone does. */
+    snprintf(user_modules, sizeof user_modules, "%s/modules", places.user_config);
+    folder = mode == CONFIG_USER_ONLY ? user_modules : places.system_modules;
     ours = registered(&all, module_path, &from);
     if (ours == NULL || ours->limited)
         found(findings, MARK_OK, "p11-kit",
               "p11-kit does not %s: programs have to be pointed at %s",
               ours == NULL ? "know the proxy" : "show the proxy to all", module_path);
     else if (config != NULL && config->target != NULL)
-        find_doubles(findings, &all, config->target, places.system_modules);
+        find_doubles(findings, &all, config->target, folder);
 }

@@ -1,17 +1,34 @@
 /* check_settings.c - what is configured and where, the policy, and who else may change it. */
-#include "check.h"
+#include "check_parts.h"
 #include "tool.h"
 
+#include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { IDLE_RULES_SHOWN = 8 };
 
+/* Who may write a folder may put another file in the place of this one. */
+static void check_folder(struct findings *findings, const char *about, const char *what,
+                         const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat st;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    const char *name = dirname(folder);
+    if (stat(name, &st) != 0 || (st.st_mode & (S_IWOTH | S_ISVTX)) != S_IWOTH)
+        return;
+    found(findings, MARK_PROBLEM, about, "everybody may write the folder of %s: %s", what, name);
+    advise(findings, "chmod o-w %s", name);
+}
+
 void check_writers(struct findings *findings, const char *about, const char *what, const char *path)
 {
     struct stat st;
 
+    check_folder(findings, about, what, path);
     if (stat(path, &st) != 0)
         return;
     if ((st.st_mode & S_IWOTH) != 0) {

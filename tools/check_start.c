@@ -1,5 +1,5 @@
 /* check_start.c - would an application get the proxy started? The proxy itself is asked. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@ static void start(struct findings *findings, const void *context)
     CK_RV rv;
 
     setenv("P11_PROXY_LOG", "stderr error", /* overwrite= */ 1);
-    snprintf(findings->stage, sizeof findings->stage, "while the proxy was loaded");
+    findings_at(findings, "while the proxy was loaded");
     if (token_load(&module, module_path, &message) != 0) {
         found(findings, MARK_PROBLEM, "proxy", "the proxy %s", message.text);
         advise(findings, "install it, or say where it is: --module PATH");
         return;
     }
-    snprintf(findings->stage, sizeof findings->stage, "in the proxy's C_Initialize");
+    findings_at(findings, "in the proxy's C_Initialize");
     dup2(log, STDERR_FILENO);
     rv = token_start(&module, NULL, &locks);
     read_line(log, said, sizeof said);
@@ -47,7 +47,7 @@ static void start(struct findings *findings, const void *context)
         return;
     }
     found(findings, MARK_OK, "proxy", "the proxy starts: %s", module_path);
-    snprintf(findings->stage, sizeof findings->stage, "in the proxy's C_Finalize");
+    findings_at(findings, "in the proxy's C_Finalize");
     module.list->C_Finalize(NULL);
 }
 

@@ -1,5 +1,5 @@
 /* check_target.c - the target's file: is it there, for this machine, and not the proxy itself? */
-#include "check.h"
+#include "check_parts.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* check_tokens.c - the target as an application meets it: interfaces, slots, tokens, random bytes. */
-#include "check.h"
+#include "check_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +17,6 @@ enum {
     FEW_SESSIONS = 4
 };
 
-static void at(struct findings *findings, const char *stage)
-{
-    snprintf(findings->stage, sizeof findings->stage, "%s", stage);
-}
-
 static void find_interfaces(struct findings *findings, const struct token_module *module)
 {
     CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
@@ -29,7 +24,7 @@ static void find_interfaces(struct findings *findings, const struct token_module
     char line[512] = "";
     const CK_VERSION *version = &module->list->version;
 
-    at(findings, "in C_GetInterfaceList");
+    findings_at(findings, "in C_GetInterfaceList");
     if (module->interfaces == NULL || module->interfaces(interfaces, &count) != CKR_OK) {
         found(findings, MARK_OK, "target", "it offers PKCS#11 %d.%d and no list of interfaces",
               version->major, version->minor);
@@ -61,7 +56,7 @@ static void find_random(struct findings *findings, CK_FUNCTION_LIST *list, CK_SL
     int64_t took_ns[DRAWS];
     CK_RV rv;
 
-    at(findings, "in C_OpenSession");
+    findings_at(findings, "in C_OpenSession");
     rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
     if (rv != CKR_OK) {
         found(findings, MARK_PROBLEM, "token", "token '%s': C_OpenSession answers %s", label,
@@ -69,7 +64,7 @@ static void find_random(struct findings *findings, CK_FUNCTION_LIST *list, CK_SL
         advise(findings, "see whether other programs hold all its sessions");
         return;
     }
-    at(findings, "in C_GenerateRandom");
+    findings_at(findings, "in C_GenerateRandom");
     for (int i = 0; i < DRAWS && rv == CKR_OK; i++) {
         int64_t begin_ns = clock_exact_ns();
         rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
@@ -92,7 +87,7 @@ static void find_random(struct findings *findings, CK_FUNCTION_LIST *list, CK_SL
         if (took_ns[DRAWS / 2] < FAST_NS)
             advise(findings, "so fast that the pool gains little: p11-proxy bench measures it");
     }
-    at(findings, "in C_CloseSession");
+    findings_at(findings, "in C_CloseSession");
     list->C_CloseSession(session);
 }
 
@@ -102,7 +97,7 @@ static void find_token(struct findings *findings, CK_FUNCTION_LIST *list, CK_SLO
     char label[sizeof info.label + 1];
     CK_RV rv;
 
-    at(findings, "in C_GetTokenInfo");
+    findings_at(findings, "in C_GetTokenInfo");
     rv = list->C_GetTokenInfo(slot, &info);
     if (rv != CKR_OK) {
         found(findings, MARK_NOTE, "token", "slot %lu: C_GetTokenInfo answers %s", slot,
@@ -138,7 +133,7 @@ static void find_slots(struct findings *findings, CK_FUNCTION_LIST *list)
     CK_ULONG all = SLOTS_MOST, count = SLOTS_MOST;
     CK_RV rv;
 
-    at(findings, "in C_GetSlotList");
+    findings_at(findings, "in C_GetSlotList");
     rv = list->C_GetSlotList(CK_FALSE, NULL, &all);
     if (rv == CKR_OK)
         rv = list->C_GetSlotList(CK_TRUE, slots, &count);
@@ -168,13 +163,13 @@ static void find_all(struct findings *findings, const void *context)
     bool locks;
     CK_RV rv;
 
-    at(findings, "while it was loaded");
+    findings_at(findings, "while it was loaded");
     if (token_load(&module, config->target, &message) != 0) {
         found(findings, MARK_PROBLEM, "target", "the target %s", message.text);
         advise(findings, "ldd %s shows what it needs and does not find", config->target);
         return;
     }
-    at(findings, "in C_Initialize");
+    findings_at(findings, "in C_Initialize");
     rv = token_start(&module, config->target_init, &locks);
     if (rv != CKR_OK) {
         found(findings, MARK_PROBLEM, "target",
@@ -184,7 +179,7 @@ static void find_all(struct findings *findings, const void *context)
                "the environment, x-target-init");
         return;
     }
-    at(findings, "in C_GetInfo");
+    findings_at(findings, "in C_GetInfo");
     if (module.list->C_GetInfo(&info) == CKR_OK) {
         token_text(maker, info.manufacturerID, sizeof info.manufacturerID);
         token_text(library, info.libraryDescription, sizeof info.libraryDescription);
@@ -197,7 +192,7 @@ static void find_all(struct findings *findings, const void *context)
         advise(findings, "nothing to do: the pool is filled on the application's calls");
     }
     find_slots(findings, module.list);
-    at(findings, "in C_Finalize");
+    findings_at(findings, "in C_Finalize");
     module.list->C_Finalize(NULL);
 }
 

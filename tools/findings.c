@@ -55,6 +55,12 @@ size_t findings_count(const struct findings *findings, enum mark mark)
     return count;
 }
 
+void findings_at(struct findings *findings, const char *stage)
+{
+    snprintf(findings->stage, sizeof findings->stage, "%s", stage);
+    alarm(PATIENCE_S);
+}
+
 static void report_end(struct findings *findings, const char *about, int status)
 {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
@@ -75,13 +81,12 @@ void findings_in_child(struct findings *findings, const char *about, findings_wo
     pid_t child;
 
     fflush(NULL);
-    findings->stage[0] = '\0';
     child = fork();
     if (child == 0) {
-        alarm(PATIENCE_S);
+        findings_at(findings, "at its start");
         dup2(STDERR_FILENO, STDOUT_FILENO);
         work(findings, context);
-        snprintf(findings->stage, sizeof findings->stage, "done");
+        findings_at(findings, "done");
         _exit(0); /* the module's exit handlers are no business of ours */
     }
     if (child < 0 || waitpid(child, &status, 0) != child)

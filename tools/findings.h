@@ -47,4 +47,7 @@ typedef void findings_work(struct findings *findings, const void *context);
 void findings_in_child(struct findings *findings, const char *about, findings_work *work,
                        const void *context);
 
+/* In such a child: what it is at from now on. Its patience, half a minute, begins anew. */
+void findings_at(struct findings *findings, const char *stage);
+
 #endif

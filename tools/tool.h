@@ -18,6 +18,7 @@ enum {
 /* One subcommand. argv[0] is "p11-proxy NAME", for messages; returns an exit code. */
 typedef int command_function(int argc, char **argv);
 
+command_function bench_command;
 command_function check_command;
 command_function policy_command;
 

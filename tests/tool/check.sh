@@ -78,7 +78,7 @@ check "one that cannot be loaded: the loader's reason" says 1 "cannot be loaded:
 TARGET=$(find /lib /usr/lib -name 'libm.so.6' | head -n 1) configure
 check "no PKCS#11 module"        says 1 "it has no C_GetFunctionList" looks
 TARGET=$MISFIT_MODULE configure
-check "one that crashes"         says 1 "it crashed (Segmentation fault): while it was loaded" env MISFIT=crash "$TOOL" check
+check "one that crashes"         says 1 "it crashed (Aborted): while it was loaded" env MISFIT=crash "$TOOL" check
 check "one that ends the process" says 1 "it ended the process: while it was loaded" env MISFIT=exit "$TOOL" check
 check "one with no list"         says 1 "is not usable: C_GetFunctionList answers CKR_OK" "$TOOL" check
 check "it ends for none of them" grep -F "the kernel wipes the pool" "$scratch/out"
@@ -117,6 +117,10 @@ chmod 666 "$P11_PROXY_CONFIG"
 check "everybody may write it"   says 1 "everybody may write the configuration: $P11_PROXY_CONFIG" looks
 check "and what to do"           grep -F "chmod o-w $P11_PROXY_CONFIG" "$scratch/out"
 chmod 644 "$P11_PROXY_CONFIG"
+mkdir -m 777 "$scratch/open"
+cp "$P11_PROXY_CONFIG" "$scratch/open/p11-proxy.module"
+check "everybody may replace it" says 1 "everybody may write the folder of the configuration: $scratch/open" \
+    env P11_PROXY_CONFIG="$scratch/open/p11-proxy.module" "$TOOL" check
 cp "$TARGET" "$scratch/softhsm.so"
 chmod 666 "$scratch/softhsm.so"
 TARGET=$scratch/softhsm.so configure
@@ -168,6 +172,11 @@ check "and the file to write" grep -F "enable-in: nothing into a new file /etc/p
 printf '%s\n' 'enable-in: nothing' >>"$modules/own.module"
 printf '%s\n' 'enable-in: nothing' >"$modules/softhsm2.module"
 check "switched off" says 0 "the token only through it" looks_as_someone
+rm "$modules/softhsm2.module"
+printf 'user-config: only\n' >"$modules/../pkcs11.conf"
+check "only the user's modules count" says 0 "the token only through it" looks_as_someone
+printf '%s\n' "module: $TARGET" >"$modules/own.module"
+check "then the file to write is the user's" says 0 "add the line enable-in: nothing to $modules/own.module" looks_as_someone
 
 wait "$hanging" || true
 check "one that hangs" grep -F "did not answer within 30 s: while it was loaded" "$scratch/hang"

@@ -1,6 +1,6 @@
-/* check.h - what p11-proxy check looks at, one function a subject. */
-#ifndef P11_PROXY_CHECK_H
-#define P11_PROXY_CHECK_H
+/* check_parts.h - what p11-proxy check looks at, one function a subject. */
+#ifndef P11_PROXY_CHECK_PARTS_H
+#define P11_PROXY_CHECK_PARTS_H
 
 #include <stdbool.h>
 
@@ -10,7 +10,8 @@
 /* What is configured and where, and files that others may write. */
 void check_settings(struct findings *findings, const struct config *config);
 
-/* A file that somebody else than root and this user can write. what names it in the sentence. */
+/* A file that somebody else than root and this user can write or replace. what names it in the
+ * sentence. */
 void check_writers(struct findings *findings, const char *about, const char *what,
                    const char *path);
 

@@ -1,0 +1,75 @@
+#!/bin/bash
+# bench.sh - p11-proxy bench: what it accepts, what it prints. Numbers are looked at only where they are certain.
+# shellcheck source=tests/tool/lib.sh
+. "$CHECKOUT/tests/tool/lib.sh"
+
+check_common_options bench
+check "an argument"            complains 2 "'surplus'" "$TOOL" bench surplus
+check "--size 0"               complains 2 "--size is not a number from 1 to 1048576: '0'" "$TOOL" bench --size 0
+check "--size beyond"          complains 2 "--size is not" "$TOOL" bench --size 1048577
+check "--size with a tail"     complains 2 "'32 fish'" "$TOOL" bench --size '32 fish'
+check "--size below"           complains 2 "--size is not" "$TOOL" bench --size -1
+check "--threads beyond"       complains 2 "--threads is not" "$TOOL" bench --threads 257
+check "--seconds beyond"       complains 2 "--seconds is not" "$TOOL" bench --seconds 3601
+check "--simulate with no unit" complains 2 "--simulate is not a time" "$TOOL" bench --simulate 1
+check "--simulate beyond"      complains 2 "--simulate is not a time" "$TOOL" bench --simulate 1001ms
+
+benches() {
+    "$TOOL" bench --module "$PROXY" --seconds 1 "$@"
+}
+snapshot() {
+    find "$scratch/tokens" -type f -exec sha256sum {} + | sort
+}
+
+configure
+snapshot >"$scratch/before"
+check "both are measured"        says 0 "through the proxy " benches
+check "the first line tells what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
+check "and a ratio"              grep -E '^[0-9.]+ times as many draws a second' "$scratch/out"
+check "no progress bar but on a terminal" test ! -s "$scratch/err"
+check "no escapes"               no_escapes 0 benches --threads 2 --size 16
+check "nothing on the token changes" diff "$scratch/before" <(snapshot)
+if command -v script >/dev/null; then
+    on_a_terminal() {
+        env TERM=xterm script -qec "'$TOOL' bench --seconds 1 --module '$PROXY'" /dev/null </dev/null
+    }
+    check "a progress bar on a terminal" says 0 '[####' on_a_terminal
+else
+    skip_check "a progress bar on a terminal" "no script(1)"
+fi
+check_json "--json, --size, --threads, --seconds" 0 \
+    '.size == 100 and .threads == 3 and .seconds == 1 and .simulate_ns == 0 and .token == "proxy-test" and
+     .straight.timed_draws > 0 and .proxy.min_ns <= .proxy.median_ns and .proxy.median_ns <= .proxy.p99_ns and
+     .proxy.p99_ns <= .proxy.max_ns and .straight.bytes_per_s > 0' benches --json --size 100 --threads 3
+check_json "--simulate" 0 \
+    '.simulate_ns == 2000000 and .straight.min_ns >= 2000000 and .proxy.median_ns < 2000000' \
+    benches --json --simulate 2ms
+
+if command -v gnuplot >/dev/null; then
+    check "--plot"               exits 0 benches --plot "$scratch/plot.svg"
+    check "a picture with both"  grep -F "through the proxy" "$scratch/plot.svg"
+    check "--plot into nowhere"  exits 1 benches --plot "$scratch/none/plot.svg"
+    check "and why"              grep -F "cannot be written (No such file or directory)" "$scratch/err"
+else
+    skip_check "--plot" "no gnuplot"
+fi
+check "--plot without gnuplot"   complains 1 "--plot needs gnuplot" env PATH="$scratch" "$TOOL" bench --plot "$scratch/p.svg"
+
+# What cannot be measured.
+check "no proxy there"           complains 1 "--module says where it is" "$TOOL" bench --module "$scratch/none.so"
+TARGET=$COUNTING configure
+refuses() {
+    local text=$1
+    complains 1 "$text" env "${@:2}" "$TOOL" bench --seconds 1 --module "$PROXY"
+}
+check "a login is needed"        refuses "C_GenerateRandom answers CKR_USER_NOT_LOGGED_IN" COUNTING_LOGIN_FOR_RANDOM=1
+check "no random number generator" refuses "there is no token that makes random bytes" COUNTING_RNG_FLAG=0
+check "too few sessions"         refuses "C_OpenSession answers CKR_SESSION_COUNT" COUNTING_RO_REFUSAL=0xb1
+check "it does not start"        refuses "C_Initialize answers CKR_GENERAL_ERROR" COUNTING_INIT_CODE=5
+TARGET=$MISFIT_MODULE configure
+check "one that crashes"         refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
+TARGET=$scratch/none.so configure
+check "a target that is missing" refuses "x-target does not exist" A=b
+configure 'x-pool-size: 3 fish'
+check "a wrong configuration"    refuses "$P11_PROXY_CONFIG:4" A=b
+done_testing
