@@ -12,7 +12,7 @@ class Operations(Calls):
         if self.odd(0.3):
             self.call(function, **before, **{out: 0, size: f"len:{self.pick([0, 999])}"})
         if self.odd(0.3):
-            room = self.pick(ROOM)
+            room = self.pick(ROOM) if self.target.minds_room else 600
             self.call(function, **before, **{out: f"out:{room}", size: f"len:{room}"})
         if self.odd(0.03) and self.target.minds_null:
             self.call(function, **before, **{out: "out:600", size: 0})
@@ -72,7 +72,7 @@ class Operations(Calls):
         kept = self.name("b")
         # Not compared byte by byte: softoken's has holes that it never writes to.
         self.call("C_GetOperationState", hSession=session, pOperationState=f"rnd:1200>{kept}",
-                  pulOperationStateLen=f"len:{self.pick([1200, 1200, 10])}")
+                  pulOperationStateLen=f"len:{self.pick([1200, 1200, 10]) if self.target.minds_room else 1200}")
         self.call("C_SetOperationState", hSession=session, pOperationState=f"<{kept}",
                   ulOperationStateLen=f"#{kept}", hEncryptionKey=0, hAuthenticationKey=0)
 

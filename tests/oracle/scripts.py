@@ -92,6 +92,10 @@ class Scripts(Operations):
         which = self.random.randrange(8)
         if which == 0:
             self.close_all()
+        elif which == 1:
+            while self.open_sessions:  # the last one logs out
+                self.call("C_CloseSession", hSession=self.open_sessions.pop())
+            self.open()
         elif which < 4:
             closed = self.session()
             self.call("C_CloseSession", hSession=closed)

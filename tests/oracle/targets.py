@@ -15,7 +15,7 @@ class Target:
     so_pin: str = "12345678"
     null_args: bool = True      # C_Initialize(NULL) is the same to the proxy and the target
     minds_null: bool = True     # survives NULL where a length, a structure or random bytes belong
-    minds_room: bool = True     # writes no more of a list or an attribute than there is room for
+    minds_room: bool = True     # keeps to the room that it is given, and says how much it wants
     can_wait: bool = True
     without: tuple = ()         # sequences of scripts.py that it does not survive
     token_keys: bool = True     # survives the use of a token's key after a logout
@@ -52,7 +52,7 @@ def all_targets(test_targets):
     return [
         SoftHsm("softhsm", ("/usr/lib/softhsm/libsofthsm2.so", LIBRARIES / "softhsm/libsofthsm2.so")),
         # A string in pReserved is the only argument that makes it start. It crashes where what it writes to is
-        # NULL, and writes whole attributes and its whole list of mechanisms whatever room there is. Its second
+        # NULL, and with too little room writes all the same, or a length that it never set. Its second
         # slot has the keys, once somebody has set a PIN.
         Target("softoken", (LIBRARIES / "libsoftokn3.so", LIBRARIES / "nss/libsoftokn3.so"), so_pin="",
                null_args=False, minds_null=False, minds_room=False, token_keys=False, slot="slot1", preparation=(
