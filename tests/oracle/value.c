@@ -55,12 +55,17 @@ static const char *name_of_handle(unsigned long handle)
     return "other";
 }
 
-/* A block of exactly len bytes, so that tools see who reads or writes behind it. */
+/* A block of exactly len bytes, so that tools see who reads or writes behind it. All are kept to the end. */
 static unsigned char *new_block(size_t len, int fill)
 {
-    unsigned char *block = must(malloc(len > 0 ? len : 1), "a block");
-    memset(block, fill, len);
-    return block;
+    static struct kept {
+        struct kept *before;
+        unsigned char *block;
+    } * last;
+    struct kept *kept = must(malloc(sizeof *kept), "a block");
+    *kept = (struct kept){last, must(malloc(len > 0 ? len : 1), "a block")};
+    last = kept;
+    return memset(kept->block, fill, len);
 }
 
 static unsigned char *from_hex(const char *hex, size_t *len)
