@@ -72,8 +72,8 @@ else
 fi
 
 is_clean_under() {
-    valgrind --error-exitcode=9 "$@" "$PLAYER" "$PROXY" "$scratch/life" >"$scratch/watched"
-    all_went_well "$scratch/watched"
+    valgrind --error-exitcode=9 "$@" "$PLAYER" "$PROXY" "$scratch/life" >"$scratch/watched" &&
+        all_went_well "$scratch/watched"
 }
 if command -v valgrind >/dev/null; then
     check "memory is used and freed as it should be" is_clean_under --leak-check=full
