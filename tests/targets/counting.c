@@ -156,6 +156,7 @@ EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
     list.C_Finalize = counting_C_Finalize;
     list.C_GetInfo = counting_C_GetInfo;
     list.C_GetFunctionList = C_GetFunctionList;
+    list.C_WaitForSlotEvent = counting_C_WaitForSlotEvent;
     counting_add_sessions(&list);
     counting_add_random(&list);
     *ppFunctionList = (CK_FUNCTION_LIST_PTR)&list;

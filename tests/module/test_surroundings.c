@@ -1,0 +1,264 @@
+/* test_surroundings.c - programs that give the proxy little: memory, stack, descriptors, system calls, time. */
+#include "run.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct timespec a_moment = {.tv_nsec = 3 * 1000 * 1000};
+
+static void begin(void)
+{
+    proxy_before("counting", "x-pool-max-age: 1min");
+}
+
+static bool draws(CK_SESSION_HANDLE session)
+{
+    CK_BYTE bytes[32];
+    for (int i = 0; i < 200; i++)
+        if (fn->C_GenerateRandom(session, bytes, sizeof bytes) != CKR_OK)
+            return false;
+    return true;
+}
+
+/* What was given to C_Initialize is as long as the specification says: no word behind it is read. */
+START_TEST(nothing_is_read_behind_the_arguments)
+{
+    static const CK_FLAGS flags[] = {0, CKF_OS_LOCKING_OK, CKF_LIBRARY_CANT_CREATE_OS_THREADS};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(pages, MAP_FAILED);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+    CK_C_INITIALIZE_ARGS *args = (CK_C_INITIALIZE_ARGS *)(void *)(pages + page - sizeof *args);
+    begin();
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        args->flags = flags[i];
+        EXPECT(fn->C_Initialize(args), CKR_OK);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    }
+}
+END_TEST
+
+static void *wait_for_event(void *result)
+{
+    CK_SLOT_ID slot = 0;
+    *(CK_RV *)result = fn->C_WaitForSlotEvent(0, &slot, NULL);
+    return NULL;
+}
+
+static bool target_waits(void)
+{
+    return target_calls("C_WaitForSlotEvent") > 0;
+}
+
+START_TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
+{
+    CK_RV answer = CKR_OK;
+    pthread_t waiter;
+    begin();
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    ck_assert_int_eq(pthread_create(&waiter, NULL, wait_for_event, &answer), 0);
+    ck_assert(wait_for(target_waits));
+    EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, NULL, NULL), CKR_NO_EVENT);
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_int_eq(pthread_join(waiter, NULL), 0);
+    ck_assert_uint_eq(answer, CKR_CRYPTOKI_NOT_INITIALIZED);
+}
+END_TEST
+
+enum { OPENED = 16 };
+
+static bool open_own(int *opened)
+{
+    char path[128];
+    for (int i = 0; i < OPENED; i++) {
+        snprintf(path, sizeof path, "%s/own%d", root, i);
+        opened[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    }
+    return opened[OPENED - 1] >= 0;
+}
+
+static bool are_open_and_empty(const int *opened)
+{
+    bool good = true;
+    for (int i = 0; i < OPENED; i++)
+        good = good && lseek(opened[i], 0, SEEK_END) == 0;
+    return good;
+}
+
+/* The number of what went wrong. In a process of its own, since Check has descriptors, too. */
+static int live_as_a_daemon(void)
+{
+    int opened[OPENED];
+    CK_SESSION_HANDLE session;
+    if (fn->C_Initialize(&os_locking) != CKR_OK ||
+        fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK || !draws(session))
+        return 1;
+    if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0 || !open_own(opened))
+        return 2;
+    if (!draws(session) || fn->C_Finalize(NULL) != CKR_OK)
+        return 3;
+    if (!are_open_and_empty(opened))
+        return 4;
+    if (fn->C_Initialize(&os_locking) != CKR_OK ||
+        fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK ||
+        !draws(session) || fn->C_Finalize(NULL) != CKR_OK)
+        return 5;
+    return are_open_and_empty(opened) ? 0 : 6;
+}
+
+/* What the program opens next gets the numbers that were ours, and stays as it is. */
+START_TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
+{
+    int status = 0;
+    begin();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(live_as_a_daemon());
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+static void *whole_life(void *unused)
+{
+    (void)unused;
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    return NULL;
+}
+
+/* The target of the tests and libc's own logging need about 24 KiB themselves. */
+enum { SMALL_STACK = 64 * 1024 };
+
+START_TEST(a_small_stack_is_enough)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    begin();
+    pthread_attr_init(&attributes);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attributes, whole_life, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&attributes);
+}
+END_TEST
+
+static void *draw_for_ever(void *session)
+{
+    CK_BYTE bytes[32];
+    for (;;) {
+        fn->C_GenerateRandom(*(CK_SESSION_HANDLE *)session, bytes, sizeof bytes);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* A thread that is cancelled leaves no lock behind: neither in a draw from the pool nor on the way in. */
+START_TEST(callers_may_be_cancelled)
+{
+    pthread_t threads[8];
+    begin();
+    unsetenv("COUNTING_LOG"); /* writing to it is where a call of the target ends at once */
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 8; i++)
+            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_for_ever, &session), 0);
+        nanosleep(&a_moment, NULL);
+        for (int i = 0; i < 8; i++)
+            ck_assert_int_eq(pthread_cancel(threads[i]), 0);
+        for (int i = 0; i < 8; i++)
+            ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    }
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+#define REFUSE(number)                                                                             \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
+
+/* From here on no thread, no advice on memory, no locked memory, no socket. */
+static void enter_sandbox(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone),
+        REFUSE(SYS_clone3),
+        REFUSE(SYS_madvise),
+        REFUSE(SYS_mlock),
+        REFUSE(SYS_mlock2),
+        REFUSE(SYS_socket),
+        REFUSE(SYS_membarrier),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* _i: whether it closes before or after C_Initialize. */
+START_TEST(a_sandbox_costs_speed_only)
+{
+    begin();
+    if (_i == 0)
+        enter_sandbox();
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    if (_i == 1)
+        enter_sandbox();
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+START_TEST(no_memory_can_be_written_and_executed)
+{
+    char line[512];
+    begin();
+    initialize();
+    ck_assert(draws(open_session(0, 0)));
+    FILE *maps = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps) != NULL)
+        ck_assert_msg(strstr(line, " rwx") == NULL, "%s", line);
+    fclose(maps);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, nothing_is_read_behind_the_arguments);
+    tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
+    tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
+    tcase_add_test(tcase, a_small_stack_is_enough);
+    tcase_add_test(tcase, callers_may_be_cancelled);
+    if (CHILDREN_MAY_ALLOCATE) /* AddressSanitizer needs what the sandbox refuses */
+        tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 2);
+    tcase_add_test(tcase, no_memory_can_be_written_and_executed);
+}
+
+int main(void)
+{
+    return run_tests("surroundings", add_tests);
+}

@@ -1,0 +1,109 @@
+#!/bin/bash
+# surroundings.sh - set-uid programs, a target that leads back to us, valgrind, and another libc.
+# shellcheck source=tests/token/lib.sh
+. "$CHECKOUT/tests/token/lib.sh"
+
+chmod 755 "$scratch"
+
+# One whole life, with draws from the token and from the pool.
+cat >"$scratch/life" <<'END'
+C_Initialize pInitArgs=init:2
+slots
+C_OpenSession slotID=slot0 flags=6 pApplication=0 Notify=0 phSession=&s1
+C_GenerateRandom hSession=s1 pRandomData=rnd:32 ulRandomLen=32
+pause 50
+C_GenerateRandom hSession=s1 pRandomData=rnd:32 ulRandomLen=32
+C_GenerateRandom hSession=s1 pRandomData=rnd:1024 ulRandomLen=1024
+C_Login hSession=s1 userType=1 pPin=x:31323334 ulPinLen=4
+C_GenerateRandom hSession=s1 pRandomData=rnd:32 ulRandomLen=32
+C_CloseSession hSession=s1
+C_Finalize pReserved=0
+C_Initialize pInitArgs=init:2
+C_Finalize pReserved=0
+END
+
+# Every call of the script that was played last said CKR_OK.
+all_went_well() {
+    cat "$1"
+    grep -qx end "$1" && ! grep '^C_' "$1" | grep -qv ' 0x0'
+}
+
+# A program that gained rights does not let whoever started it choose what is loaded, or where is written.
+hostile=(env -i "SOFTHSM2_CONF=$SOFTHSM2_CONF" "P11_PROXY_TARGET=$TARGET" "P11_PROXY_LOG=$scratch/home/log debug")
+mkdir -m 777 "$scratch/home"
+cp "$PLAYER" "$scratch/player"
+cp "$PROXY" "$scratch/p11-proxy.so"
+refuses_the_environment() {
+    "${hostile[@]}" "$@" "$scratch/player" "$scratch/p11-proxy.so" "$scratch/life" >"$scratch/setuid" || true
+    cat "$scratch/setuid"
+    grep -qx 'C_Initialize 0x5' "$scratch/setuid" && [[ ! -e $scratch/home/log ]]
+}
+believes_the_environment() {
+    "${hostile[@]}" "$scratch/player" "$scratch/p11-proxy.so" "$scratch/life" >"$scratch/plain"
+    all_went_well "$scratch/plain" && rm "$scratch/home/log"
+}
+check "an ordinary program believes its environment" believes_the_environment
+if [[ $(id -u) != 0 ]]; then
+    skip_check "a set-uid program does not" "not root"
+elif findmnt -no OPTIONS -T "$scratch" | grep -qw nosuid; then
+    skip_check "a set-uid program does not" "temporary files have no set-uid bit here"
+else
+    chown 65534 "$scratch/player"
+    chmod 4755 "$scratch/player"
+    check "a set-uid program does not" refuses_the_environment
+    check "nor with a configuration file named" refuses_the_environment "P11_PROXY_CONFIG=$P11_PROXY_CONFIG"
+fi
+
+# p11-kit's module for all modules has ours among its own: we are our own target.
+comes_back_to_us() {
+    local kit=$1 code=0
+    printf '%s\n' "module: $PROXY" "x-target: $kit" >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
+    (unset P11_PROXY_CONFIG && as_someone timeout 60 "$PLAYER" "$PROXY" "$scratch/life" >"$scratch/circle" 2>&1) ||
+        code=$?
+    cat "$scratch/circle"
+    [[ $code == 0 ]] && grep -qx end "$scratch/circle"
+}
+mkdir -p "$scratch/home/.config/pkcs11/modules"
+p11_kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1 2>/dev/null || true)
+if [[ -e $p11_kit_proxy ]]; then
+    check "a target that leads back to us ends in an answer" comes_back_to_us "$p11_kit_proxy"
+else
+    skip_check "a target that leads back to us ends in an answer" "no p11-kit-proxy.so"
+fi
+
+is_clean_under() {
+    valgrind --error-exitcode=9 "$@" "$PLAYER" "$PROXY" "$scratch/life" >"$scratch/watched" &&
+        all_went_well "$scratch/watched"
+}
+if command -v valgrind >/dev/null; then
+    check "memory is used and freed as it should be" is_clean_under --leak-check=full
+    check "locks are taken in one order" is_clean_under --tool=helgrind
+else
+    skip_check "memory is used and freed as it should be" "no valgrind"
+    skip_check "locks are taken in one order" "no valgrind"
+fi
+
+# musl finds no kernel headers in its own folder, and must not see the other libc's.
+works_with_musl() {
+    local include=$scratch/musl-include cc=(musl-gcc -isystem "$scratch/musl-include" -D_GNU_SOURCE)
+    mkdir "$include"
+    ln -s /usr/include/linux /usr/include/asm-generic "$include"
+    ln -s "/usr/include/$(gcc -print-multiarch)/asm" "$include/asm"
+    CC=musl-gcc CFLAGS="-isystem $include" meson setup -Dtests=false "$scratch/musl" "$CHECKOUT"
+    ninja -C "$scratch/musl"
+    read -ra cryptoki < <(pkg-config --cflags p11-kit-1)
+    cc+=(-I"$CHECKOUT/module" "${cryptoki[@]}")
+    "${cc[@]}" -o "$scratch/musl/player" "$CHECKOUT"/tests/oracle/{player,value}.c
+    "${cc[@]}" -shared -fPIC -o "$scratch/musl/counting.so" \
+        "$CHECKOUT"/tests/targets/{call_log,counting*,gate,knobs,stream}.c
+    sed '/^slots/d; s/slotID=slot0/slotID=0/' "$scratch/life" >"$scratch/musl/life"
+    env -i "P11_PROXY_TARGET=$scratch/musl/counting.so" "$scratch/musl/player" \
+        "$scratch/musl/module/p11-proxy.so" "$scratch/musl/life" >"$scratch/musl/out"
+    all_went_well "$scratch/musl/out"
+}
+if command -v musl-gcc >/dev/null; then
+    check "built and run with musl" works_with_musl
+else
+    skip_check "built and run with musl" "no musl-gcc"
+fi
+done_testing
