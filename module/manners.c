@@ -52,15 +52,25 @@ void manners_of(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t 
     lock_release(&slot->manners_lock);
 }
 
-/* Whether two calls of different size lasted about the same: then it is the call that costs, not the
- * bytes. Never less than the smallest call: it could not be shorter. */
+/* Notes a time. One call may have met a busy machine; the shorter of two is believed. */
+static void note_time_locked(struct token_manners *m, size_t asked_bytes, int64_t took_ns)
+{
+    if (m->small_bytes == 0 || asked_bytes < m->small_bytes) {
+        m->larger_ns = m->small_ns;
+        m->small_bytes = asked_bytes;
+        m->small_ns = took_ns;
+        m->small_calls = 1;
+    } else if (asked_bytes == m->small_bytes) {
+        m->small_ns = took_ns < m->small_ns ? took_ns : m->small_ns;
+        m->small_calls = 2;
+    }
+}
+
+/* Whether calls of different size last about the same: then it is the call that costs, not the bytes. */
 static bool is_flat_locked(const struct token_manners *m, size_t asked_bytes, int64_t took_ns)
 {
-    if (m->small_bytes == 0 || asked_bytes == m->small_bytes)
-        return false;
-    int64_t larger_ns = asked_bytes > m->small_bytes ? took_ns : m->small_ns;
-    int64_t smaller_ns = asked_bytes > m->small_bytes ? m->small_ns : took_ns;
-    return larger_ns <= smaller_ns + smaller_ns / 4;
+    int64_t larger_ns = asked_bytes > m->small_bytes ? took_ns : m->larger_ns;
+    return m->small_calls == 2 && larger_ns != 0 && larger_ns <= m->small_ns + m->small_ns / 4;
 }
 
 static void grow_locked(struct token_manners *m)
@@ -73,6 +83,7 @@ static void grow_locked(struct token_manners *m)
 
 static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64_t took_ns)
 {
+    note_time_locked(m, asked_bytes, took_ns);
     bool   cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
     size_t least = m->least_bytes > LEAST_CALL_BYTES ? m->least_bytes : LEAST_CALL_BYTES;
     if (cheap && asked_bytes >= m->call_bytes) {
@@ -87,10 +98,6 @@ static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64
         if (m->small_bytes != 0 && asked_bytes > m->small_bytes)
             m->long_bytes = asked_bytes;
         m->call_bytes = asked_bytes / 2;
-    }
-    if (m->small_bytes == 0 || asked_bytes <= m->small_bytes) {
-        m->small_bytes = asked_bytes;
-        m->small_ns = took_ns;
     }
 }
 

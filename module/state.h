@@ -36,8 +36,10 @@ struct token_manners {
     size_t  long_bytes;    /* a call of this size lasted too long for its size, 0 = none did */
     unsigned long_in_a_row; /* calls of call_bytes that lasted too long, since one that did not */
     unsigned short_in_a_row; /* and the other way round, while there is a long_bytes */
-    size_t  small_bytes;   /* the smallest call that was timed, and its time */
-    int64_t small_ns;
+    size_t   small_bytes;  /* the smallest size that was timed, */
+    int64_t  small_ns;     /* the shortest that a call of it lasted, */
+    unsigned small_calls;  /* in so many calls, 2 meaning more as well, */
+    int64_t  larger_ns;    /* and how long the next larger size had lasted, 0 = there was none */
     int64_t retry_at_ns;   /* no fill before this time */
     int64_t pause_ns;      /* how long the last pause was */
     bool    failing;       /* no size is taken at present */
