@@ -1,7 +1,8 @@
 /* health.c - tests for total failure of a token's generator.
  *
  * How often good bytes are refused, for a chunk of n = 2^23 bytes, the largest:
- *   stuck     a run of 12 equal bytes begins at a given byte with 2^-88; n places: 2^-65
+ *   stuck     a run of 12 equal bytes begins at a given byte with 2^-88; n places: 2^-65. An answer of 9 to
+ *             11 bytes is all one value with 2^-64 at most
  *   biased    one of 256 values 31 times or more in 512: 2^-77.6 (binomial, p = 1/256), n / 512 windows:
  *             2^-63.6
  *   repeated  two of 2^11 blocks of 16 bytes equal: 2^21 pairs, 2^-128 each; n / 2^15 windows: 2^-99
@@ -17,6 +18,7 @@
 
 enum {
     STUCK_RUN = 12,
+    STUCK_WHOLE = 9, /* an answer of no more than a run is stuck if it is one value from end to end */
     BIAS_WINDOW = 512,
     BIAS_COUNT = 31,
     EDGE_BYTES = 8,
@@ -82,6 +84,8 @@ static size_t run_around(const uint8_t *bytes, size_t len_bytes, size_t at)
 static bool is_stuck(const uint8_t *bytes, size_t len_bytes)
 {
     size_t i = 0;
+    if (len_bytes >= STUCK_WHOLE && len_bytes < STUCK_RUN)
+        return run_around(bytes, len_bytes, 0) == len_bytes;
     for (; i + 9 <= len_bytes; i += 8) {
         uint64_t difference = load64(bytes + i) ^ load64(bytes + i + 1);
         if (((uint32_t)difference == 0 || difference >> 32 == 0) &&

@@ -167,6 +167,19 @@ START_TEST(a_run_of_twelve_is_caught_at_every_place_and_one_of_eight_is_not)
 }
 END_TEST
 
+START_TEST(a_short_answer_of_one_value_is_caught_from_nine_bytes_on)
+{
+    for (size_t len_bytes = 9; len_bytes <= 12; len_bytes++) {
+        memset(space, 0, len_bytes);
+        ck_assert_int_eq(health_test(NULL, space, len_bytes), HEALTH_STUCK);
+        space[len_bytes / 2] = 1;
+        ck_assert_int_eq(health_test(NULL, space, len_bytes), HEALTH_GOOD);
+    }
+    memset(space, 0, 8);
+    ck_assert_int_eq(health_test(NULL, space, 8), HEALTH_GOOD);
+}
+END_TEST
+
 START_TEST(nothing_written_is_caught_at_every_size)
 {
     for (size_t len_bytes = 8; len_bytes <= 4096; len_bytes = len_bytes < 1025 ? len_bytes + 1 : len_bytes * 2) {
@@ -292,6 +305,7 @@ int main(void)
     tcase_add_loop_test(tcase, a_generator_that_failed_is_caught, 0, FAILURES);
     tcase_add_loop_test(tcase, a_generator_that_fails_on_the_way_is_caught, 0, FAILURES);
     tcase_add_test(tcase, a_run_of_twelve_is_caught_at_every_place_and_one_of_eight_is_not);
+    tcase_add_test(tcase, a_short_answer_of_one_value_is_caught_from_nine_bytes_on);
     tcase_add_test(tcase, nothing_written_is_caught_at_every_size);
     tcase_add_test(tcase, too_little_written_is_caught);
     tcase_add_test(tcase, a_gap_in_the_middle_is_caught);
