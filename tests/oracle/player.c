@@ -106,7 +106,7 @@ static void show_interfaces(void)
 
 static void learn_slots(void)
 {
-    CK_SLOT_ID slots[32];
+    CK_SLOT_ID slots[32] = {0};
     CK_ULONG count = 32;
     CK_RV rv = fn->C_GetSlotList(CK_FALSE, slots, &count);
     printf("slots 0x%lx", rv);
