@@ -11,10 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static const struct timespec a_moment = {.tv_nsec = 3 * 1000 * 1000};
 
 static void begin(void)
 {
@@ -159,39 +156,6 @@ START_TEST(a_small_stack_is_enough)
 }
 END_TEST
 
-static void *draw_for_ever(void *session)
-{
-    CK_BYTE bytes[32];
-    for (;;) {
-        fn->C_GenerateRandom(*(CK_SESSION_HANDLE *)session, bytes, sizeof bytes);
-        pthread_testcancel();
-    }
-    return NULL;
-}
-
-/* A thread that is cancelled leaves no lock behind: neither in a draw from the pool nor on the way in. */
-START_TEST(callers_may_be_cancelled)
-{
-    pthread_t threads[8];
-    begin();
-    unsetenv("COUNTING_LOG"); /* writing to it is where a call of the target ends at once */
-    initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
-    for (int round = 0; round < 20; round++) {
-        for (int i = 0; i < 8; i++)
-            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_for_ever, &session), 0);
-        nanosleep(&a_moment, NULL);
-        for (int i = 0; i < 8; i++)
-            ck_assert_int_eq(pthread_cancel(threads[i]), 0);
-        for (int i = 0; i < 8; i++)
-            ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-    }
-    ck_assert(draws(session));
-    EXPECT(fn->C_CloseSession(session), CKR_OK);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-}
-END_TEST
-
 #define REFUSE(number)                                                                             \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
@@ -252,7 +216,6 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
     tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
     tcase_add_test(tcase, a_small_stack_is_enough);
-    tcase_add_test(tcase, callers_may_be_cancelled);
     if (CHILDREN_MAY_ALLOCATE) /* AddressSanitizer needs what the sandbox refuses */
         tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 2);
     tcase_add_test(tcase, no_memory_can_be_written_and_executed);

@@ -4,7 +4,7 @@
  *
  * A line of a script is a function and its arguments, NAME=VALUE as value.h has them:
  *     C_OpenSession slotID=slot0 flags=4 pApplication=0 Notify=0 phSession=&s1
- * or "slots", which learns the slots, or "pause MS". Each becomes one line of output, written at once:
+ * or "slots", which learns the slots, "interfaces", or "pause MS". Each becomes one line of output, written at once:
  * a module that crashes shows where. RESERVED stands in pReserved of the structures for C_Initialize.
  */
 #include <dlfcn.h>
@@ -78,9 +78,35 @@ static void load(const char *path)
     printf("list %u.%u\n", fn->version.major, fn->version.minor);
 }
 
+/* All that the module offers, and what it says to a request for each and for some that nobody offers. */
+static void show_interfaces(void)
+{
+    CK_INTERFACE offered[32];
+    CK_ULONG count = 32;
+    CK_RV rv = fn->C_GetInterfaceList(offered, &count);
+    CK_INTERFACE *found;
+    printf("interfaces 0x%lx", rv);
+    for (CK_ULONG i = 0; rv == CKR_OK && i < count; i++) {
+        CK_VERSION *version = offered[i].pFunctionList;
+        CK_RV asked =
+            fn->C_GetInterface(offered[i].pInterfaceName, version, &found, offered[i].flags);
+        printf(" '%s',%u.%u,%lx,0x%lx", (char *)offered[i].pInterfaceName, version->major,
+               version->minor, offered[i].flags, asked);
+    }
+    for (unsigned minor = 0; minor < 50; minor += 10)
+        for (unsigned major = 2; major <= 4; major++)
+            for (CK_FLAGS flags = 0; flags < 3; flags++) {
+                CK_VERSION version = {(CK_BYTE)major, (CK_BYTE)minor};
+                printf(" 0x%lx",
+                       fn->C_GetInterface((CK_UTF8CHAR *)"PKCS 11", &version, &found, flags));
+            }
+    printf(" 0x%lx", fn->C_GetInterface(NULL, NULL, &found, 0));
+    printf(" 0x%lx\n", fn->C_GetInterface((CK_UTF8CHAR *)"Vendor", NULL, &found, 0));
+}
+
 static void learn_slots(void)
 {
-    CK_SLOT_ID slots[32];
+    CK_SLOT_ID slots[32] = {0};
     CK_ULONG count = 32;
     CK_RV rv = fn->C_GetSlotList(CK_FALSE, slots, &count);
     printf("slots 0x%lx", rv);
@@ -167,6 +193,10 @@ int main(int argc, char **argv)
             continue;
         if (strcmp(line, "slots") == 0)
             learn_slots();
+        else if (strcmp(line, "interfaces") == 0 && fn_size > (FUNCTIONS_2_40 + 1) * sizeof(void *))
+            show_interfaces();
+        else if (strcmp(line, "interfaces") == 0)
+            puts("no interfaces");
         else if (strcmp(line, "pause") == 0)
             pause_ms(rest);
         else {

@@ -268,6 +268,7 @@ def make_script(seed, target, sequences):
     script = Scripts(seed, target)
     if script.odd(0.1):
         script.information()  # before C_Initialize
+        script.lines.append("interfaces")
     script.start()
     script.open_first()
     for _ in range(sequences):
