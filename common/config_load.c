@@ -150,8 +150,10 @@ static int parse_user_mode(enum config_user *mode, const char *value)
     static const struct {
         const char *word;
         enum config_user mode;
-    } words[] = {
-        {"none", CONFIG_USER_NONE}, {"merge", CONFIG_USER_MERGE}, {"only", CONFIG_USER_ONLY}, {"override", CONFIG_USER_ONLY}};
+    } words[] = {{"none", CONFIG_USER_NONE},
+                 {"merge", CONFIG_USER_MERGE},
+                 {"only", CONFIG_USER_ONLY},
+                 {"override", CONFIG_USER_ONLY}};
 
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(value, words[i].word) == 0) {

@@ -18,7 +18,8 @@
 
 enum {
     STUCK_RUN = 12,
-    STUCK_WHOLE = 9, /* an answer of no more than a run is stuck if it is one value from end to end */
+    STUCK_WHOLE =
+        9, /* an answer of no more than a run is stuck if it is one value from end to end */
     BIAS_WINDOW = 512,
     BIAS_COUNT = 31,
     EDGE_BYTES = 8,
@@ -27,8 +28,8 @@ enum {
     SMALL_PLACES = 2 * SMALL_BYTES / HEALTH_BLOCK_BYTES
 };
 
-static const uint8_t untouched[HEALTH_BLOCK_BYTES] = {0x5a, 0xc3, 0x17, 0x9e, 0x64, 0xb8, 0x2d, 0xf1,
-                                                      0x0b, 0xd6, 0x8f, 0x42, 0xe9, 0x35, 0x70, 0xac};
+static const uint8_t untouched[HEALTH_BLOCK_BYTES] = {
+    0x5a, 0xc3, 0x17, 0x9e, 0x64, 0xb8, 0x2d, 0xf1, 0x0b, 0xd6, 0x8f, 0x42, 0xe9, 0x35, 0x70, 0xac};
 
 static uint64_t load64(const uint8_t *bytes)
 {
@@ -40,8 +41,8 @@ static uint64_t load64(const uint8_t *bytes)
 void health_remember(struct health_memory *memory)
 {
     int saved_errno = errno;
-    memory->remembers = getrandom(memory->key, sizeof memory->key, GRND_NONBLOCK) ==
-                        (ssize_t)sizeof memory->key;
+    memory->remembers =
+        getrandom(memory->key, sizeof memory->key, GRND_NONBLOCK) == (ssize_t)sizeof memory->key;
     errno = saved_errno;
 }
 
@@ -64,7 +65,8 @@ static bool is_unwritten(const uint8_t *bytes, size_t len_bytes)
         memcmp(bytes + len_bytes - EDGE_BYTES, edge, EDGE_BYTES) == 0)
         return true;
     for (size_t i = 0; i + sizeof untouched <= len_bytes; i += sizeof untouched)
-        if (load64(bytes + i) == load64(untouched) && memcmp(bytes + i, untouched, sizeof untouched) == 0)
+        if (load64(bytes + i) == load64(untouched) &&
+            memcmp(bytes + i, untouched, sizeof untouched) == 0)
             return true;
     return false;
 }
@@ -100,7 +102,7 @@ static bool is_biased(const uint8_t *bytes, size_t len_bytes)
 {
     for (size_t start = 0; start < len_bytes; start += BIAS_WINDOW) {
         uint16_t counts[256] = {0};
-        size_t   end = len_bytes - start < BIAS_WINDOW ? len_bytes : start + BIAS_WINDOW;
+        size_t end = len_bytes - start < BIAS_WINDOW ? len_bytes : start + BIAS_WINDOW;
         for (size_t i = start; i < end; i++)
             if (++counts[bytes[i]] >= BIAS_COUNT)
                 return true;
@@ -110,13 +112,14 @@ static bool is_biased(const uint8_t *bytes, size_t len_bytes)
 
 /* Whether two blocks of up to HEALTH_WINDOW_BYTES are equal. Every place in places is 0 or the number of
  * a block that hashes there or before; there are at least twice as many as blocks, a power of two. */
-static bool is_repeated(const uint8_t *bytes, size_t len_bytes, uint16_t *places, size_t place_count)
+static bool is_repeated(const uint8_t *bytes, size_t len_bytes, uint16_t *places,
+                        size_t place_count)
 {
     size_t blocks = len_bytes / HEALTH_BLOCK_BYTES;
     memset(places, 0, place_count * sizeof *places);
     for (size_t i = 0; i < blocks; i++) {
         const uint8_t *block = bytes + i * HEALTH_BLOCK_BYTES;
-        size_t         place = (size_t)(load64(block) ^ load64(block + 8)) & (place_count - 1);
+        size_t place = (size_t)(load64(block) ^ load64(block + 8)) & (place_count - 1);
         for (; places[place] != 0; place = (place + 1) & (place_count - 1))
             if (memcmp(bytes + (size_t)(places[place] - 1) * HEALTH_BLOCK_BYTES, block,
                        HEALTH_BLOCK_BYTES) == 0)
@@ -185,7 +188,8 @@ enum health health_test(struct health_memory *memory, const uint8_t *bytes, size
         return HEALTH_BIASED;
     if (memory == NULL) {
         uint16_t places[SMALL_PLACES];
-        return is_repeated(bytes, len_bytes < SMALL_BYTES ? len_bytes : SMALL_BYTES, places, SMALL_PLACES)
+        return is_repeated(bytes, len_bytes < SMALL_BYTES ? len_bytes : SMALL_BYTES, places,
+                           SMALL_PLACES)
                    ? HEALTH_REPEATED
                    : HEALTH_GOOD;
     }

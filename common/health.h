@@ -29,7 +29,7 @@ enum {
 /* What earlier chunks began with, as keyed digests too short to tell what it was, and room to work in. All
  * zero is fine, but remembers nothing: see health_remember(). Calls on one of these one at a time. */
 struct health_memory {
-    bool     remembers;
+    bool remembers;
     uint64_t key[2];
     uint64_t recent[HEALTH_RECENT];
     unsigned next;

@@ -12,7 +12,8 @@ enum { SPINS_BEFORE_SLEEP = 64 };
 void wait_on_word(atomic_uint *word, unsigned seen, int64_t timeout_ns)
 {
     int saved_errno = errno;
-    struct timespec timeout = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
+    struct timespec timeout = {.tv_sec = timeout_ns / 1000000000,
+                               .tv_nsec = timeout_ns % 1000000000};
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, timeout_ns < 0 ? NULL : &timeout, NULL, 0);
     errno = saved_errno;
 }

@@ -114,8 +114,9 @@ static bool stderr_is_for_words(void)
 
     if (fstat(STDERR_FILENO, &now) != 0)
         return false;
-    return !S_ISREG(now.st_mode) || (first_stderr.st_nlink != 0 && now.st_dev == first_stderr.st_dev &&
-                                     now.st_ino == first_stderr.st_ino);
+    return !S_ISREG(now.st_mode) ||
+           (first_stderr.st_nlink != 0 && now.st_dev == first_stderr.st_dev &&
+            now.st_ino == first_stderr.st_ino);
 }
 
 static void to_syslog_or_stderr(enum log_level level, const char *line, size_t len)

@@ -1,25 +1,13 @@
 /* pool.c - random bytes that a token made earlier: stripes, epochs, age and demand. */
-#include "pool.h"
+#include "pool_inside.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "guard.h"
-#include "lock.h"
 #include "move.h"
-#include "ring.h"
 #include "wiped.h"
-
-enum {
-    STRIPES_MAX = 64,
-    STRIPE_BYTES = 1024,
-    SLICE_MIN = 64,          /* smaller slices than this are not worth the trip to the ring */
-    STRIPE_TAKE_MAX = 256,   /* larger requests come out of the ring at once */
-    CACHE_LINE = 64
-};
 
 /* Where a test steps between the copy and the look after it; nothing in a library. */
 #ifndef POOL_TEST_HOOK
@@ -27,136 +15,6 @@ enum {
 #endif
 
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
-static const int64_t WAIT_FOR_STRIPE_NS = 20000;
-
-/* What one processor's draws come out of. bytes[next..end) are held, all others are zero. */
-struct stripe {
-    struct try_lock lock; /* guards all of this */
-    uint32_t        next;
-    uint32_t        end;
-    uint64_t        epoch;      /* the pool's when the bytes came in */
-    int64_t         born_ns;    /* of the oldest of them */
-    int64_t         checked_ns; /* the tick at which age and clocks were last looked at */
-    uint64_t        served;
-    uint8_t         bytes[STRIPE_BYTES];
-} __attribute__((aligned(CACHE_LINE)));
-
-struct pool {
-    _Atomic uint64_t epoch; /* moves on whenever bytes held or on their way must not be used. Never
-                             * 0 except in a child: the kernel wiped it. */
-    unsigned         stripe_count;
-    size_t           mapped_bytes;
-    size_t           capacity_bytes;
-    int64_t          max_age_ns;
-    atomic_size_t   *budget;
-    bool             locked; /* in memory, if the system let us */
-    _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory;
-                                 * own_sentinel where there is no such page */
-    _Atomic uint64_t own_sentinel;
-    const _Atomic uint32_t *generation; /* the machine's, or own_generation */
-    _Atomic uint32_t        own_generation;
-    uint32_t                generation_seen; /* guarded by lock; read without it */
-
-    struct lock lock __attribute__((aligned(CACHE_LINE))); /* guards all below, and the ring's bytes */
-    struct ring ring;
-    size_t      level_bytes;     /* what demand asks us to hold, stripes included; out of budget */
-    int64_t     clock_offset_ns; /* see clock_offset_ns() */
-    uint64_t    ring_served;
-    uint64_t    missed;
-    uint64_t    fills;
-    uint64_t    filled_bytes;
-    uint64_t    expired_bytes;
-    uint64_t    alarms;
-    uint64_t    drops[POOL_DROP_CAUSES];
-    uint8_t    *ring_bytes; /* behind the stripes */
-
-    struct health_memory health; /* belongs to the fill in progress */
-
-    struct stripe stripes[];
-};
-
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static unsigned stripes_for(size_t capacity_bytes)
-{
-    long   processors = sysconf(_SC_NPROCESSORS_CONF);
-    size_t most = capacity_bytes / 4 / STRIPE_BYTES;
-    size_t wanted = processors > 0 ? (size_t)processors : 1;
-    return (unsigned)min_size(min_size(wanted, most), STRIPES_MAX);
-}
-
-int pool_create(struct pool **pool, const struct pool_settings *settings)
-{
-    size_t capacity = settings->capacity_bytes;
-    if (capacity < POOL_CAPACITY_MIN || capacity > POOL_CAPACITY_MAX)
-        return -EINVAL;
-    unsigned stripes = stripes_for(capacity);
-    size_t   mapped = sizeof(struct pool) + stripes * sizeof(struct stripe) + capacity;
-
-    void *memory;
-    int   rc = wiped_map(&memory, mapped, settings->lock_memory);
-    if (rc != 0)
-        return rc;
-    struct pool *p = memory;
-    p->stripe_count = stripes;
-    p->mapped_bytes = mapped;
-    p->capacity_bytes = capacity;
-    p->max_age_ns = settings->max_age_ns;
-    p->budget = settings->budget;
-    p->locked = settings->lock_memory;
-    p->ring.capacity_bytes = capacity;
-    p->ring_bytes = (uint8_t *)&p->stripes[stripes];
-    p->clock_offset_ns = clock_offset_ns();
-    p->sentinel = droppable_map();
-    if (p->sentinel == NULL)
-        p->sentinel = &p->own_sentinel;
-    atomic_store(p->sentinel, 1);
-    p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
-    p->generation_seen = atomic_load(p->generation);
-    health_remember(&p->health);
-    atomic_store(&p->epoch, 1);
-    *pool = p;
-    return 0;
-}
-
-/* Takes up to more_bytes out of the shared budget. */
-static size_t budget_take(struct pool *p, size_t more_bytes)
-{
-    if (p->budget == NULL)
-        return more_bytes;
-    size_t left = atomic_load(p->budget);
-    size_t got;
-    do
-        got = min_size(left, more_bytes);
-    while (!atomic_compare_exchange_weak(p->budget, &left, left - got));
-    return got;
-}
-
-static void set_level_locked(struct pool *p, size_t level_bytes)
-{
-    level_bytes = min_size(level_bytes, p->capacity_bytes);
-    if (level_bytes > p->level_bytes)
-        p->level_bytes += budget_take(p, level_bytes - p->level_bytes);
-    else if (p->budget != NULL) {
-        atomic_fetch_add(p->budget, p->level_bytes - level_bytes);
-        p->level_bytes = level_bytes;
-    } else
-        p->level_bytes = level_bytes;
-}
-
-void pool_free(struct pool *p)
-{
-    if (p == NULL)
-        return;
-    if (atomic_load(&p->epoch) != 0)
-        set_level_locked(p, 0);
-    if (p->sentinel != &p->own_sentinel)
-        droppable_unmap(p->sentinel);
-    wiped_unmap(p, p->mapped_bytes);
-}
 
 /* How much a stripe holds at most: all of them a quarter of the level. */
 static size_t slice_bytes(const struct pool *p)
@@ -203,13 +61,13 @@ static void expire_locked(struct pool *p, int64_t now_ns)
         lost = true;
     }
     if (lost && p->level_bytes / 2 >= POOL_LEVEL_MIN)
-        set_level_locked(p, p->level_bytes / 2);
+        pool_set_level_locked(p, p->level_bytes / 2);
 
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - p->clock_offset_ns;
-    bool    stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
+    bool stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
     /* Both NULL in a child that a signal handler made just here. */
-    _Atomic uint64_t       *sentinel = p->sentinel;
+    _Atomic uint64_t *sentinel = p->sentinel;
     const _Atomic uint32_t *generation = p->generation;
     bool vanished = sentinel != NULL && atomic_load(sentinel) == 0;
     bool cloned = generation != NULL && atomic_load(generation) != p->generation_seen;
@@ -277,10 +135,11 @@ static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_byt
 static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s, uint8_t *buf,
                                                 size_t len_bytes)
 {
-    bool                    low = false;
-    int64_t                 now_ns = clock_ticks_ns();
+    bool low = false;
+    int64_t now_ns = clock_ticks_ns();
     const _Atomic uint64_t *sentinel = p->sentinel;
-    if (s->end - s->next < len_bytes || now_ns != s->checked_ns || !is_intact(p, sentinel, s->epoch)) {
+    if (s->end - s->next < len_bytes || now_ns != s->checked_ns ||
+        !is_intact(p, sentinel, s->epoch)) {
         if (!ready_stripe_locked(p, s, len_bytes, now_ns, &low))
             return POOL_MISS;
     }
@@ -302,7 +161,7 @@ static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_
     enum pool_answer answer = POOL_MISS;
     lock_acquire(&p->lock);
     expire_locked(p, clock_ticks_ns());
-    uint64_t                epoch = atomic_load(&p->epoch);
+    uint64_t epoch = atomic_load(&p->epoch);
     const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
@@ -321,7 +180,7 @@ enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
 {
     unsigned stripes = p->stripe_count;
     if (stripes != 0 && len_bytes <= STRIPE_TAKE_MAX) {
-        unsigned       cpu = (unsigned)sched_getcpu();
+        unsigned cpu = (unsigned)sched_getcpu();
         struct stripe *s = &p->stripes[cpu < stripes ? cpu : cpu % stripes];
         if (!GUARD(LOCK) || try_lock_acquire(&s->lock)) {
             enum pool_answer answer = take_from_stripe_locked(p, s, buf, len_bytes);
@@ -339,11 +198,11 @@ bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct
     lock_acquire(&p->lock);
     if (own_bytes != 0) {
         p->missed++;
-        set_level_locked(p, p->level_bytes != 0 ? p->level_bytes * 2 : POOL_LEVEL_MIN);
+        pool_set_level_locked(p, p->level_bytes != 0 ? p->level_bytes * 2 : POOL_LEVEL_MIN);
     }
     uint64_t epoch = atomic_load(&p->epoch);
-    size_t   level = ring_level_locked(p);
-    size_t   wanted = level > p->ring.held_bytes ? level - p->ring.held_bytes : 0;
+    size_t level = ring_level_locked(p);
+    size_t wanted = level > p->ring.held_bytes ? level - p->ring.held_bytes : 0;
     wanted = min_size(wanted + own_bytes, most_bytes);
     size_t offset;
     size_t len_bytes;
@@ -405,13 +264,6 @@ bool pool_is_low(struct pool *p)
     return low;
 }
 
-/* Waits for the stripe's present user, who is copying a few bytes. */
-static void lock_stripe(struct stripe *s)
-{
-    while (!try_lock_acquire(&s->lock))
-        wait_on_word(&s->lock.held, 1, WAIT_FOR_STRIPE_NS);
-}
-
 void pool_drop(struct pool *p, enum pool_drop cause)
 {
     int saved_errno = errno;
@@ -419,7 +271,7 @@ void pool_drop(struct pool *p, enum pool_drop cause)
     drop_locked(p, cause);
     lock_release(&p->lock);
     for (unsigned i = 0; i < p->stripe_count; i++) {
-        lock_stripe(&p->stripes[i]);
+        pool_lock_stripe(&p->stripes[i]);
         wipe_stripe_locked(&p->stripes[i]);
         try_lock_release(&p->stripes[i].lock);
     }
@@ -428,13 +280,13 @@ void pool_drop(struct pool *p, enum pool_drop cause)
 
 int64_t pool_expire(struct pool *p)
 {
-    int     saved_errno = errno;
+    int saved_errno = errno;
     int64_t now_ns = clock_ticks_ns();
     int64_t oldest_ns = INT64_MAX;
     uint64_t lost = 0;
     for (unsigned i = 0; i < p->stripe_count; i++) {
         struct stripe *s = &p->stripes[i];
-        lock_stripe(s);
+        pool_lock_stripe(s);
         if (s->end != s->next && is_too_old(p, s->born_ns, now_ns)) {
             lost += s->end - s->next;
             wipe_stripe_locked(s);
@@ -451,52 +303,4 @@ int64_t pool_expire(struct pool *p)
     lock_release(&p->lock);
     errno = saved_errno;
     return oldest_ns == INT64_MAX ? -1 : oldest_ns + p->max_age_ns + 1;
-}
-
-void pool_rest(struct pool *p)
-{
-    pool_drop(p, POOL_DROP_FINALIZE);
-    lock_acquire(&p->lock);
-    set_level_locked(p, 0);
-    lock_release(&p->lock);
-    if (p->locked)
-        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ false);
-}
-
-bool pool_reuse(struct pool *p, const struct pool_settings *settings)
-{
-    if (p->capacity_bytes != settings->capacity_bytes)
-        return false;
-    lock_acquire(&p->lock);
-    p->max_age_ns = settings->max_age_ns;
-    p->budget = settings->budget;
-    p->clock_offset_ns = clock_offset_ns();
-    p->locked = settings->lock_memory;
-    lock_release(&p->lock);
-    if (p->locked)
-        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ true);
-    return true;
-}
-
-void pool_count(struct pool *p, struct pool_counts *counts)
-{
-    lock_acquire(&p->lock);
-    *counts = (struct pool_counts){.served = p->ring_served,
-                                   .missed = p->missed,
-                                   .fills = p->fills,
-                                   .filled_bytes = p->filled_bytes,
-                                   .expired_bytes = p->expired_bytes,
-                                   .alarms = p->alarms,
-                                   .held_bytes = p->ring.held_bytes,
-                                   .level_bytes = p->level_bytes};
-    for (int i = 0; i < POOL_DROP_CAUSES; i++)
-        counts->drops[i] = p->drops[i];
-    lock_release(&p->lock);
-    for (unsigned i = 0; i < p->stripe_count; i++) {
-        struct stripe *s = &p->stripes[i];
-        lock_stripe(s);
-        counts->served += s->served;
-        counts->held_bytes += s->end - s->next;
-        try_lock_release(&s->lock);
-    }
 }

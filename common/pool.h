@@ -29,13 +29,13 @@ enum {
 struct pool;
 
 struct pool_settings {
-    size_t         capacity_bytes; /* most bytes held, POOL_CAPACITY_MIN to POOL_CAPACITY_MAX */
-    int64_t        max_age_ns;     /* no byte older than this is served */
-    bool           lock_memory;    /* try to keep it out of swap */
-    atomic_size_t *budget;         /* bytes that the pools sharing it may still grow by; borrowed.
+    size_t capacity_bytes; /* most bytes held, POOL_CAPACITY_MIN to POOL_CAPACITY_MAX */
+    int64_t max_age_ns;    /* no byte older than this is served */
+    bool lock_memory;      /* try to keep it out of swap */
+    atomic_size_t *budget; /* bytes that the pools sharing it may still grow by; borrowed.
                                     * It must lie in memory that fork wipes as well. */
-    const _Atomic uint32_t *generation; /* the machine's, which changes when it is cloned; borrowed, NULL
-                                         * where there is no such thing */
+    /* The machine's generation, which changes when it is cloned; borrowed, NULL where there is none. */
+    const _Atomic uint32_t *generation;
 };
 
 /*
@@ -69,9 +69,9 @@ enum pool_answer pool_take(struct pool *pool, uint8_t *buf, size_t len_bytes);
 /* A stretch of the pool's own memory that one fill owns, for the token to write into. */
 struct pool_fill {
     uint8_t *bytes;
-    size_t   len_bytes;
+    size_t len_bytes;
     uint64_t epoch;
-    int64_t  born_ns; /* before the token is asked: no byte is younger than it claims */
+    int64_t born_ns; /* before the token is asked: no byte is younger than it claims */
 };
 
 /*
@@ -80,7 +80,8 @@ struct pool_fill {
  * the caller owns *fill and ends it with pool_fill_end(); 1 <= len_bytes, and own_bytes <=
  * len_bytes unless most_bytes is less. False: a fill is in progress, or none is wanted.
  */
-bool pool_fill_begin(struct pool *pool, size_t most_bytes, size_t own_bytes, struct pool_fill *fill);
+bool pool_fill_begin(struct pool *pool, size_t most_bytes, size_t own_bytes,
+                     struct pool_fill *fill);
 
 /*
  * Ends a fill. written_bytes (0 to fill->len_bytes) are said to be written: they are tested first, and
@@ -115,15 +116,15 @@ void pool_drop(struct pool *pool, enum pool_drop cause);
 int64_t pool_expire(struct pool *pool);
 
 struct pool_counts {
-    uint64_t served;        /* calls of pool_take() that were served */
-    uint64_t missed;        /* and that were not */
-    uint64_t fills;         /* that put bytes into the pool */
+    uint64_t served; /* calls of pool_take() that were served */
+    uint64_t missed; /* and that were not */
+    uint64_t fills;  /* that put bytes into the pool */
     uint64_t filled_bytes;
     uint64_t expired_bytes;
-    uint64_t alarms;        /* fills that failed the health test */
+    uint64_t alarms; /* fills that failed the health test */
     uint64_t drops[POOL_DROP_CAUSES];
-    size_t   held_bytes;    /* now */
-    size_t   level_bytes;   /* that the pool is kept at by demand, now */
+    size_t held_bytes;  /* now */
+    size_t level_bytes; /* that the pool is kept at by demand, now */
 };
 
 /* A snapshot; it may miss calls that are under way. */

@@ -28,8 +28,8 @@ bool ring_open(struct ring *ring, size_t least_bytes, size_t most_bytes, size_t 
         ring->tail = 0;
 
     uint64_t head = ring->count == 0 ? ring->tail : oldest(ring)->start;
-    size_t   room = capacity - (size_t)(ring->tail - head);
-    size_t   to_end = capacity - (size_t)(ring->tail % capacity);
+    size_t room = capacity - (size_t)(ring->tail - head);
+    size_t to_end = capacity - (size_t)(ring->tail % capacity);
     /* A scrap before the end of the memory is not worth a call of its own to the token. */
     if (to_end < most_bytes && room > to_end && room - to_end >= most_bytes) {
         ring->tail += to_end;
@@ -55,7 +55,8 @@ void ring_close(struct ring *ring, size_t from, size_t upto, int64_t born_ns)
     ring->held_bytes += upto - from;
     /* Short of places, the newest piece takes in what follows it, under its own, older date: those
      * bytes expire early, none expires late. */
-    bool follows = ring->count != 0 && newest(ring)->end == start && start % ring->capacity_bytes != 0;
+    bool follows =
+        ring->count != 0 && newest(ring)->end == start && start % ring->capacity_bytes != 0;
     if (follows && ring->count >= RING_PIECES / 2) {
         newest(ring)->end = end;
         return;
@@ -74,11 +75,11 @@ static void forget_oldest(struct ring *ring)
 int64_t ring_move(struct ring *ring, uint8_t *memory, uint8_t *buf, size_t len_bytes)
 {
     /* Wiped at any moment, if a signal handler forks: then it is empty, and nothing is divided by zero. */
-    size_t  capacity = ring->capacity_bytes;
+    size_t capacity = ring->capacity_bytes;
     int64_t born_ns = ring->count != 0 ? oldest(ring)->born_ns : 0;
     while (len_bytes > 0 && ring->count != 0 && capacity != 0) {
         struct piece *piece = oldest(ring);
-        size_t        step = min_size(len_bytes, (size_t)(piece->end - piece->start));
+        size_t step = min_size(len_bytes, (size_t)(piece->end - piece->start));
         move_bytes(buf, memory + piece->start % capacity, step);
         piece->start += step;
         ring->held_bytes -= step;

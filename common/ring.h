@@ -18,16 +18,16 @@ enum { RING_PIECES = 64 };
 struct piece {
     uint64_t start;
     uint64_t end;
-    int64_t  born_ns;
+    int64_t born_ns;
 };
 
 struct ring {
-    size_t       capacity_bytes;
-    size_t       held_bytes;
-    uint64_t     tail;           /* where the next region opens */
-    unsigned     oldest;         /* index into pieces */
-    unsigned     count;
-    size_t       open_bytes;     /* of the region that a fill owns, 0 if none is open */
+    size_t capacity_bytes;
+    size_t held_bytes;
+    uint64_t tail;   /* where the next region opens */
+    unsigned oldest; /* index into pieces */
+    unsigned count;
+    size_t open_bytes; /* of the region that a fill owns, 0 if none is open */
     struct piece pieces[RING_PIECES];
 };
 

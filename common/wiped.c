@@ -99,8 +99,9 @@ int wiped_reassert(void *memory, size_t len_bytes)
 
 _Atomic uint64_t *droppable_map(void)
 {
-    int   saved_errno = errno;
-    void *page = mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
+    int saved_errno = errno;
+    void *page =
+        mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
     errno = saved_errno;
     return page == MAP_FAILED ? NULL : page;
 }

@@ -18,13 +18,13 @@ enum {
 
 static const char device_path[] = "/dev/sysgenid";
 
-static int   listener = -1;
+static int listener = -1;
 static ino_t listener_inode;
 
 const _Atomic uint32_t *clones_generation(void)
 {
     static const _Atomic uint32_t *_Atomic generation;
-    static atomic_bool                      looked;
+    static atomic_bool looked;
     if (atomic_load(&looked))
         return atomic_load(&generation);
     int saved_errno = errno;
@@ -50,9 +50,10 @@ static bool is_still_ours(void)
 
 void clones_listen(void)
 {
-    struct stat        file;
+    struct stat file;
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_EVENTS};
-    int first = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+    int first =
+        socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
     if (first < 0)
         return;
     /* Never the number of a standard stream that the application has closed. */
@@ -60,7 +61,8 @@ void clones_listen(void)
     close(first);
     if (listener < 0)
         return;
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || fstat(listener, &file) != 0) {
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        fstat(listener, &file) != 0) {
         close(listener);
         listener = -1;
         return;
@@ -91,11 +93,11 @@ bool clones_heard(void)
 {
     bool heard = false;
     for (int i = 0; i < EVENTS_AT_ONCE && is_still_ours(); i++) {
-        char               event[EVENT_BYTES];
+        char event[EVENT_BYTES];
         struct sockaddr_nl sender = {0};
-        socklen_t          sender_bytes = sizeof sender;
-        ssize_t            len_bytes = recvfrom(listener, event, sizeof event, MSG_DONTWAIT,
-                                                (struct sockaddr *)&sender, &sender_bytes);
+        socklen_t sender_bytes = sizeof sender;
+        ssize_t len_bytes = recvfrom(listener, event, sizeof event, MSG_DONTWAIT,
+                                     (struct sockaddr *)&sender, &sender_bytes);
         if (len_bytes < 0)
             break;
         /* Only the kernel has no address of its own. */

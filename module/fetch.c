@@ -38,11 +38,12 @@ static CK_RV judge(struct slot *slot, enum health health)
     atomic_store(&slot->suspect, before == SUSPICION_NONE ? SUSPICION_ONE : SUSPICION_SURE);
     slot_drop_pool(slot, POOL_DROP_HEALTH);
     if (before != SUSPICION_SURE)
-        log_write(before == SUSPICION_NONE ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
-                  "slot %lu: the token's random generator %s; %s", slot->id, health_words(health),
-                  before == SUSPICION_NONE
-                      ? "those bytes are thrown away, and the next ones decide"
-                      : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
+        log_write(
+            before == SUSPICION_NONE ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+            "slot %lu: the token's random generator %s; %s", slot->id, health_words(health),
+            before == SUSPICION_NONE
+                ? "those bytes are thrown away, and the next ones decide"
+                : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
     return CKR_DEVICE_ERROR;
 }
 
@@ -50,13 +51,13 @@ static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
                       size_t own_bytes, size_t *got_bytes, CK_RV *rv)
 {
     struct pool_fill fill;
-    enum health      health;
+    enum health health;
     if (!pool_fill_begin(pool, manners_call_bytes(slot, own_bytes), own_bytes, &fill))
         return false;
     int64_t begun_ns = clock_exact_ns();
     *rv = ask(session, fill.bytes, fill.len_bytes);
     int64_t took_ns = clock_exact_ns() - begun_ns;
-    size_t  written_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
+    size_t written_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
     *got_bytes = pool_fill_end(pool, &fill, written_bytes, own, own_bytes, &health);
     if (*rv == CKR_OK) {
         manners_taken(slot, fill.len_bytes, took_ns);
@@ -81,7 +82,8 @@ static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf
                       size_t least_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
-    size_t  asked_bytes = len_bytes >= least_bytes || least_bytes > sizeof bytes ? len_bytes : least_bytes;
+    size_t asked_bytes =
+        len_bytes >= least_bytes || least_bytes > sizeof bytes ? len_bytes : least_bytes;
     health_prefill(bytes, asked_bytes);
     CK_RV rv = ask(session, bytes, asked_bytes);
     if (rv == CKR_OK)
@@ -92,8 +94,8 @@ static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf
     return rv;
 }
 
-static CK_RV ask_at_least(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
-                          size_t least_bytes)
+static CK_RV ask_at_least(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                          size_t len_bytes, size_t least_bytes)
 {
     CK_RV rv = ask_once(slot, session, buf, len_bytes, least_bytes);
     if (rv == CKR_DEVICE_ERROR && atomic_load(&slot->suspect) == SUSPICION_ONE)
@@ -101,8 +103,8 @@ static CK_RV ask_at_least(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
     return rv;
 }
 
-static CK_RV ask_in_pieces(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
-                           size_t most_bytes, size_t least_bytes)
+static CK_RV ask_in_pieces(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                           size_t len_bytes, size_t most_bytes, size_t least_bytes)
 {
     CK_RV rv = CKR_OK;
     for (size_t done = 0; rv == CKR_OK && done < len_bytes;) {
@@ -125,7 +127,7 @@ static CK_RV find_size(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bu
 {
     for (size_t size = POOL_TAKE_MAX; size >= 8; size /= 2) {
         uint8_t bytes[POOL_TAKE_MAX];
-        CK_RV   rv = ask(session, bytes, size);
+        CK_RV rv = ask(session, bytes, size);
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
             manners_taken(slot, size, /* took_ns= */ -1);

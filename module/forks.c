@@ -22,7 +22,7 @@ static void before_fork(void)
 {
     if (in_target)
         return;
-    int     saved_errno = errno;
+    int saved_errno = errno;
     int64_t until_ns = clock_exact_ns() + WAIT_NS;
     atomic_fetch_add(&forking, 1);
     while (atomic_load(&state->thread_inside) != 0) {

@@ -14,34 +14,30 @@
 #define P11_ARG(pair)    P11_ARG_ pair
 #define P11_ARG_(t, n)   n
 
-#define P11_EACH(f, ...) \
+#define P11_EACH(f, ...)                                                                           \
     P11_PICK(__VA_ARGS__, P11_10, P11_9, P11_8, P11_7, P11_6, P11_5, P11_4, P11_3, P11_2, P11_1, ) \
     (f, __VA_ARGS__)
 #define P11_PICK(a, b, c, d, e, f, g, h, i, j, each, ...) each
-#define P11_1(f, a)       f(a)
-#define P11_2(f, a, ...)  f(a), P11_1(f, __VA_ARGS__)
-#define P11_3(f, a, ...)  f(a), P11_2(f, __VA_ARGS__)
-#define P11_4(f, a, ...)  f(a), P11_3(f, __VA_ARGS__)
-#define P11_5(f, a, ...)  f(a), P11_4(f, __VA_ARGS__)
-#define P11_6(f, a, ...)  f(a), P11_5(f, __VA_ARGS__)
-#define P11_7(f, a, ...)  f(a), P11_6(f, __VA_ARGS__)
-#define P11_8(f, a, ...)  f(a), P11_7(f, __VA_ARGS__)
-#define P11_9(f, a, ...)  f(a), P11_8(f, __VA_ARGS__)
-#define P11_10(f, a, ...) f(a), P11_9(f, __VA_ARGS__)
+#define P11_1(f, a)                                       f(a)
+#define P11_2(f, a, ...)                                  f(a), P11_1(f, __VA_ARGS__)
+#define P11_3(f, a, ...)                                  f(a), P11_2(f, __VA_ARGS__)
+#define P11_4(f, a, ...)                                  f(a), P11_3(f, __VA_ARGS__)
+#define P11_5(f, a, ...)                                  f(a), P11_4(f, __VA_ARGS__)
+#define P11_6(f, a, ...)                                  f(a), P11_5(f, __VA_ARGS__)
+#define P11_7(f, a, ...)                                  f(a), P11_6(f, __VA_ARGS__)
+#define P11_8(f, a, ...)                                  f(a), P11_7(f, __VA_ARGS__)
+#define P11_9(f, a, ...)                                  f(a), P11_8(f, __VA_ARGS__)
+#define P11_10(f, a, ...)                                 f(a), P11_9(f, __VA_ARGS__)
 
 /* Laid out as CK_FUNCTION_LIST, CK_FUNCTION_LIST_3_0 and CK_FUNCTION_LIST_3_2 are: each is a prefix
  * of the next. */
 struct p11_functions {
     CK_VERSION version;
-#define P11_UPTO        302
-#define ROW(name, ...)  CK_RV (*name)(PARAMS(__VA_ARGS__));
+#define P11_UPTO       302
+#define ROW(name, ...) CK_RV (*name)(PARAMS(__VA_ARGS__));
 #include "functions.def"
 };
 
-enum {
-    FUNCTIONS_2_40 = 68,
-    FUNCTIONS_3_0 = 92,
-    FUNCTIONS_3_2 = 104
-};
+enum { FUNCTIONS_2_40 = 68, FUNCTIONS_3_0 = 92, FUNCTIONS_3_2 = 104 };
 
 #endif

@@ -10,7 +10,7 @@
 /* A key that the token has. False if the token does not say what it is: then the token decides. */
 static bool facts_of_key(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE key)
 {
-    const struct slot  *slot = session_slot(session);
+    const struct slot *slot = session_slot(session);
     struct key_question question;
     if (slot == NULL)
         return key_facts_read(facts, session, key);
@@ -25,7 +25,7 @@ static bool facts_of_key(struct key_facts *facts, CK_SESSION_HANDLE session, CK_
 static CK_RV judge_facts(const struct policy *policy, const char *function, uint64_t mechanism,
                          uint64_t asked_mechanism, const struct key_facts *facts)
 {
-    CK_RV                     code;
+    CK_RV code;
     const struct policy_rule *rule = key_facts_denied(policy, asked_mechanism, facts, &code);
     return guard_verdict(policy, function, mechanism, rule, code);
 }
@@ -51,11 +51,12 @@ static uint64_t maker(const CK_MECHANISM *mechanism, const struct key_use *use)
     return use->used == CK_INVALID_HANDLE ? mechanism->mechanism : NO_MECHANISM;
 }
 
-static CK_RV guard_keys(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
-                        const CK_MECHANISM *mechanism, const struct key_use *use)
+static CK_RV guard_keys(const struct policy *policy, const char *function,
+                        CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                        const struct key_use *use)
 {
     struct key_facts facts;
-    CK_RV            rv = CKR_OK;
+    CK_RV rv = CKR_OK;
     if (use->used != CK_INVALID_HANDLE && facts_of_key(&facts, session, use->used))
         rv = judge_facts(policy, function, mechanism->mechanism, mechanism->mechanism, &facts);
     if (rv == CKR_OK && use->result != NULL) {
@@ -73,18 +74,18 @@ CK_RV guard_call(const struct policy *policy, const char *function, CK_SESSION_H
     CK_RV rv = guard_verdict(policy, function, mechanism->mechanism,
                              policy_mechanism(policy, mechanism->mechanism), CKR_MECHANISM_INVALID);
     if (rv == CKR_OK)
-        rv = guard_verdict(policy, function, mechanism->mechanism, parameters_denied(policy, mechanism),
-                           CKR_MECHANISM_PARAM_INVALID);
+        rv = guard_verdict(policy, function, mechanism->mechanism,
+                           parameters_denied(policy, mechanism), CKR_MECHANISM_PARAM_INVALID);
     if (rv == CKR_OK && policy_has_key_rules(policy))
         rv = guard_keys(policy, function, session, mechanism, use);
     return rv;
 }
 
-CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE one,
-                          CK_OBJECT_HANDLE other)
+CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session,
+                          CK_OBJECT_HANDLE one, CK_OBJECT_HANDLE other)
 {
     CK_OBJECT_HANDLE keys[] = {one, other};
-    CK_RV            rv = CKR_OK;
+    CK_RV rv = CKR_OK;
     struct key_facts facts;
     for (size_t i = 0; rv == CKR_OK && i < sizeof keys / sizeof *keys; i++)
         if (policy_has_key_rules(policy) && keys[i] != CK_INVALID_HANDLE &&
@@ -103,8 +104,9 @@ CK_RV guard_import(const struct policy *policy, const char *function, const CK_A
     return judge_facts(policy, function, NO_MECHANISM, NO_MECHANISM, &facts);
 }
 
-static CK_RV guard_result(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
-                          const CK_MECHANISM *mechanism, const struct key_use *use, CK_OBJECT_HANDLE *result)
+static CK_RV guard_result(const struct policy *policy, const char *function,
+                          CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                          const struct key_use *use, CK_OBJECT_HANDLE *result)
 {
     struct key_facts facts;
     if (result == NULL || *result == CK_INVALID_HANDLE || !facts_of_key(&facts, session, *result))

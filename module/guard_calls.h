@@ -37,13 +37,13 @@ enum purpose {
 
 /* The keys of a call, as its row in functions.def names them. What it has not is zero. */
 struct key_use {
-    CK_OBJECT_HANDLE    used; /* by the mechanism */
+    CK_OBJECT_HANDLE used;    /* by the mechanism */
     const CK_ATTRIBUTE *made; /* the template of the key that comes out, of a pair the public one */
-    CK_ULONG            made_count;
+    CK_ULONG made_count;
     const CK_ATTRIBUTE *made_private;
-    CK_ULONG            made_private_count;
-    CK_OBJECT_HANDLE   *result; /* where handles of made keys come */
-    CK_OBJECT_HANDLE   *result_private;
+    CK_ULONG made_private_count;
+    CK_OBJECT_HANDLE *result; /* where handles of made keys come */
+    CK_OBJECT_HANDLE *result_private;
 };
 
 /*
@@ -71,8 +71,8 @@ void guard_began(enum purpose purpose, CK_SESSION_HANDLE session, const CK_MECHA
 void guard_began_unknown(CK_SESSION_HANDLE session);
 
 /* Before an operation is restored: its keys, as guard_call() asks about them. */
-CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE one,
-                          CK_OBJECT_HANDLE other);
+CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session,
+                          CK_OBJECT_HANDLE one, CK_OBJECT_HANDLE other);
 
 /*
  * Data of an operation, before the call that takes it or after the call that gave it: CKR_DATA_INVALID if it

@@ -30,7 +30,8 @@ void guard_began_unknown(CK_SESSION_HANDLE handle)
 static bool may_hide(CK_SESSION_HANDLE handle, enum purpose purpose)
 {
     struct session *session = session_find(handle);
-    return session == NULL || (atomic_load_explicit(&session->hiding, memory_order_relaxed) & purpose) != 0;
+    return session == NULL ||
+           (atomic_load_explicit(&session->hiding, memory_order_relaxed) & purpose) != 0;
 }
 
 /*
@@ -58,6 +59,6 @@ CK_RV guard_data(const struct policy *policy, const char *function, enum purpose
     if (data == NULL || data_bytes == 0 || !may_hide(session, purpose))
         return CKR_OK;
     skip_padding(&data, &data_bytes);
-    return guard_verdict(policy, function, CKM_RSA_PKCS, policy_digest_info(policy, data, data_bytes),
-                         CKR_DATA_INVALID);
+    return guard_verdict(policy, function, CKM_RSA_PKCS,
+                         policy_digest_info(policy, data, data_bytes), CKR_DATA_INVALID);
 }

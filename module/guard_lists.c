@@ -13,17 +13,19 @@ enum {
 /* Mechanisms that no key is left for are as good as denied. */
 static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
 {
-    return policy_mechanism(policy, type) != NULL || policy_min_key_bits(policy, type) == POLICY_BITS_UNKNOWN;
+    return policy_mechanism(policy, type) != NULL ||
+           policy_min_key_bits(policy, type) == POLICY_BITS_UNKNOWN;
 }
 
 /*
  * The whole list in one piece, so that what is counted is what is copied. *list is the caller's to free(),
  * unless it is usual.
  */
-static CK_RV fetch_list(CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list, CK_ULONG *count)
+static CK_RV fetch_list(CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list,
+                        CK_ULONG *count)
 {
     CK_ULONG room = MECHANISMS_USUAL;
-    CK_RV    rv = CKR_BUFFER_TOO_SMALL;
+    CK_RV rv = CKR_BUFFER_TOO_SMALL;
     *list = usual;
     for (int i = 0; i < TRIES && rv == CKR_BUFFER_TOO_SMALL; i++) {
         *count = room;
@@ -56,12 +58,13 @@ static CK_ULONG remove_hidden(const struct policy *policy, CK_MECHANISM_TYPE *li
     return kept;
 }
 
-CK_RV proxy_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList, CK_ULONG_PTR pulCount)
+CK_RV proxy_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
+                               CK_ULONG_PTR pulCount)
 {
     const struct policy *policy = policy_in_force();
-    CK_MECHANISM_TYPE    usual[MECHANISMS_USUAL];
-    CK_MECHANISM_TYPE   *list;
-    CK_ULONG             kept;
+    CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
+    CK_MECHANISM_TYPE *list;
+    CK_ULONG kept;
     if (LIKELY(policy == NULL) || policy_is_audit(policy) || pulCount == NULL)
         return target.C_GetMechanismList(slotID, pMechanismList, pulCount);
     CK_RV rv = fetch_list(slotID, usual, &list, &kept);
@@ -100,10 +103,11 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
-CK_RV proxy_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo)
+CK_RV proxy_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
+                               CK_MECHANISM_INFO_PTR pInfo)
 {
     const struct policy *policy = policy_in_force();
-    bool                 enforced = UNLIKELY(policy != NULL) && !policy_is_audit(policy);
+    bool enforced = UNLIKELY(policy != NULL) && !policy_is_audit(policy);
     if (enforced && is_hidden(policy, type))
         return CKR_MECHANISM_INVALID;
     CK_RV rv = target.C_GetMechanismInfo(slotID, type, pInfo);

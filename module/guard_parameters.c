@@ -13,8 +13,8 @@ enum what { IS_MECHANISM, IS_DIGEST, IS_HASH, IS_MGF, IS_KDF, IS_PRF, IS_INNER, 
 
 static const struct member {
     enum more_algorithms structure;
-    unsigned             word;
-    enum what            what;
+    unsigned word;
+    enum what what;
 } members[] = {
 #define MEMBER(structure, word, type, name, what) {MORE_##structure, word, IS_##what},
 #include "parameters.def"
@@ -23,7 +23,8 @@ static const struct member {
 static const struct hash {
     uint64_t digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf;
 } hashes[] = {
-#define HASH(digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf) {digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf},
+#define HASH(digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf)                                         \
+    {digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf},
 #include "hashes.def"
 };
 static const size_t hashes_count = sizeof hashes / sizeof *hashes;
@@ -74,10 +75,11 @@ static const struct hash *hash_of(uint64_t digest)
 }
 
 /* Signing a digest that is named apart is no other signature than the mechanism that does both. */
-static const struct policy_rule *digest_denied(const struct policy *policy, uint64_t digest, uint64_t signature)
+static const struct policy_rule *digest_denied(const struct policy *policy, uint64_t digest,
+                                               uint64_t signature)
 {
     const struct hash *hash = hash_of(digest);
-    uint64_t           whole = NOTHING;
+    uint64_t whole = NOTHING;
     if (hash != NULL && signature == CKM_HASH_ML_DSA)
         whole = hash->ml_dsa;
     else if (hash != NULL && signature == CKM_HASH_SLH_DSA)
@@ -117,18 +119,21 @@ static const struct policy_rule *kdf_denied(const struct policy *policy, uint64_
     return NULL;
 }
 
-static const struct policy_rule *mechanism_denied(const struct policy *policy, const CK_MECHANISM *mechanism,
+static const struct policy_rule *mechanism_denied(const struct policy *policy,
+                                                  const CK_MECHANISM *mechanism,
                                                   enum more_algorithms structure, unsigned depth);
 
 /* The mechanism at that address, itself and with what is in its parameter. */
-static const struct policy_rule *inner_denied(const struct policy *policy, uintptr_t address, unsigned depth)
+static const struct policy_rule *inner_denied(const struct policy *policy, uintptr_t address,
+                                              unsigned depth)
 {
     CK_MECHANISM inner;
     if (address == 0 || depth == 0)
         return NULL;
     memcpy(&inner, (const void *)address, sizeof inner);
     const struct policy_rule *rule = ask(policy, inner.mechanism);
-    return rule != NULL ? rule : mechanism_denied(policy, &inner, more_in(inner.mechanism), depth - 1);
+    return rule != NULL ? rule
+                        : mechanism_denied(policy, &inner, more_in(inner.mechanism), depth - 1);
 }
 
 /* The structure at that address, which comes without a length. */
@@ -138,11 +143,12 @@ static const struct policy_rule *oaep_denied(const struct policy *policy, uintpt
     return mechanism_denied(policy, &oaep, MORE_OAEP, /* depth= */ 0);
 }
 
-static const struct policy_rule *member_denied(const struct policy *policy, const CK_MECHANISM *mechanism,
+static const struct policy_rule *member_denied(const struct policy *policy,
+                                               const CK_MECHANISM *mechanism,
                                                const struct member *member, unsigned depth)
 {
     CK_ULONG value;
-    size_t   at = member->word * sizeof value;
+    size_t at = member->word * sizeof value;
     if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + sizeof value)
         return NULL;
     memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
@@ -167,17 +173,20 @@ static const struct policy_rule *member_denied(const struct policy *policy, cons
     return NULL;
 }
 
-static const struct policy_rule *mechanism_denied(const struct policy *policy, const CK_MECHANISM *mechanism,
+static const struct policy_rule *mechanism_denied(const struct policy *policy,
+                                                  const CK_MECHANISM *mechanism,
                                                   enum more_algorithms structure, unsigned depth)
 {
     const struct policy_rule *rule = NULL;
-    for (size_t i = 0; structure != MORE_NONE && rule == NULL && i < sizeof members / sizeof *members; i++)
+    for (size_t i = 0;
+         structure != MORE_NONE && rule == NULL && i < sizeof members / sizeof *members; i++)
         if (members[i].structure == structure)
             rule = member_denied(policy, mechanism, &members[i], depth);
     return rule;
 }
 
-const struct policy_rule *parameters_denied(const struct policy *policy, const CK_MECHANISM *mechanism)
+const struct policy_rule *parameters_denied(const struct policy *policy,
+                                            const CK_MECHANISM *mechanism)
 {
     if (mechanism->pParameter == NULL || mechanism->ulParameterLen < sizeof(CK_ULONG))
         return NULL;

@@ -11,7 +11,7 @@ enum { NAME_BYTES = 48 };
 static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
 {
     struct reports *reports = &state->reports;
-    unsigned        i = 0;
+    unsigned i = 0;
     lock_acquire(&reports->lock);
     while (i < reports->count &&
            (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
@@ -38,8 +38,9 @@ CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t 
         return CKR_OK;
     bool audit = policy_is_audit(policy);
     if (is_first(mechanism, rule))
-        log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file, rule->line,
-                  rule->text, audit ? "would refuse" : "refuses", name_of(mechanism, name), function);
+        log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
+                  rule->line, rule->text, audit ? "would refuse" : "refuses",
+                  name_of(mechanism, name), function);
     return audit ? CKR_OK : code;
 }
 
@@ -53,7 +54,7 @@ void guard_reports_end(void)
     /* Nobody adds any more: the life is over. */
     for (unsigned i = 0; i < count; i++) {
         const struct report *report = &reports->reports[i];
-        char                 name[NAME_BYTES];
+        char name[NAME_BYTES];
         log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu times in all", report->rule->file,
                   report->rule->line, report->rule->text,
                   policy_is_audit(policy_in_force()) ? "would have refused" : "refused",

@@ -11,11 +11,11 @@ enum { REPORTS_MOST = 256 };
 /* Part of struct state. */
 struct reports {
     struct lock lock; /* guards what follows */
-    unsigned    count;
+    unsigned count;
     struct report {
-        uint64_t                  mechanism;
+        uint64_t mechanism;
         const struct policy_rule *rule;
-        unsigned long             times;
+        unsigned long times;
     } reports[REPORTS_MOST];
 };
 

@@ -28,7 +28,7 @@ static void remember(uint64_t print)
 static bool is_known(uint64_t print)
 {
     struct operation_states *known = &state->operation_states;
-    bool                     found = false;
+    bool found = false;
     lock_acquire(&known->lock);
     for (unsigned i = 0; i < OPERATION_STATES && !found; i++)
         found = known->prints[i] == print;
@@ -76,15 +76,16 @@ CK_RV proxy_C_SetOperationState(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperati
 {
     hSession = session_for_target(hSession);
     const struct policy *policy = policy_in_force();
-    if (policy != NULL && pOperationState != NULL && !is_from_here(policy, pOperationState, ulOperationStateLen))
+    if (policy != NULL && pOperationState != NULL &&
+        !is_from_here(policy, pOperationState, ulOperationStateLen))
         return CKR_SAVED_STATE_INVALID;
     busy_begin(hSession);
     CK_RV rv = CKR_OK;
     if (policy != NULL)
         rv = guard_keys_of_state(policy, hSession, hEncryptionKey, hAuthenticationKey);
     if (rv == CKR_OK)
-        rv = target.C_SetOperationState(hSession, pOperationState, ulOperationStateLen, hEncryptionKey,
-                                        hAuthenticationKey);
+        rv = target.C_SetOperationState(hSession, pOperationState, ulOperationStateLen,
+                                        hEncryptionKey, hAuthenticationKey);
     busy_end();
     if (rv != CKR_OK)
         note_answer(hSession, rv);

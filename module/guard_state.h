@@ -17,8 +17,8 @@ enum { OPERATION_STATES = 1024 };
 /* Part of struct state. */
 struct operation_states {
     struct lock lock; /* guards what follows */
-    unsigned    next;
-    uint64_t    prints[OPERATION_STATES]; /* fingerprints; 0: none */
+    unsigned next;
+    uint64_t prints[OPERATION_STATES]; /* fingerprints; 0: none */
 };
 
 /* At the end of a life. */

@@ -15,7 +15,7 @@ enum { SESSIONS_TO_SPARE = 2 };
 /* Our open sessions once more, in ordinary memory: a forked child that inherits the target's state inherits
  * them, and has to close them before they are in somebody's way. Guarded by state->lock. */
 static CK_SESSION_HANDLE inheritable[SLOTS_MAX];
-static atomic_uint       inheritable_count;
+static atomic_uint inheritable_count;
 
 /* Expects state->lock held. */
 static void publish_locked(void)
@@ -82,14 +82,15 @@ static void come_out(struct slot *slot)
 static CK_RV token_has_room(struct slot *slot)
 {
     CK_TOKEN_INFO info;
-    CK_RV         rv = target.C_GetTokenInfo(slot->id, &info);
+    CK_RV rv = target.C_GetTokenInfo(slot->id, &info);
     if (rv != CKR_OK)
         return rv;
     if (info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
         info.ulMaxSessionCount == CK_UNAVAILABLE_INFORMATION ||
         info.ulSessionCount == CK_UNAVAILABLE_INFORMATION)
         return CKR_OK;
-    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK : CKR_SESSION_COUNT;
+    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK
+                                                                             : CKR_SESSION_COUNT;
 }
 
 /* Read-only where that is possible: it changes least. There are tokens that open no such session. */
@@ -106,8 +107,8 @@ static CK_RV open_session(struct slot *slot, CK_SESSION_HANDLE *session, bool *i
 static bool open_hidden(struct slot *slot)
 {
     CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
-    bool              is_rw = false;
-    CK_RV             rv = token_has_room(slot);
+    bool is_rw = false;
+    CK_RV rv = token_has_room(slot);
     if (rv == CKR_OK)
         rv = open_session(slot, &session, &is_rw);
     bool opened = rv == CKR_OK;
@@ -119,8 +120,9 @@ static bool open_hidden(struct slot *slot)
     publish_locked();
     lock_release(&state->lock);
     if (!opened)
-        log_write(LOG_LEVEL_INFO, "slot %lu: no session for the prefetch, code 0x%lx; the pool is filled on "
-                                  "callers' sessions",
+        log_write(LOG_LEVEL_INFO,
+                  "slot %lu: no session for the prefetch, code 0x%lx; the pool is filled on "
+                  "callers' sessions",
                   slot->id, rv);
     return opened;
 }
@@ -173,7 +175,7 @@ static void close_session(CK_SESSION_HANDLE session)
 int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
 {
     CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
-    int64_t           next_ns = -1;
+    int64_t next_ns = -1;
     lock_acquire(&state->lock);
     if (slot->hidden != CK_INVALID_HANDLE) {
         next_ns = slot->hidden_used_ns + idle_ns;

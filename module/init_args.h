@@ -9,15 +9,15 @@
 /* The standard's struct, and a NULL behind it: NSS's own has one member more, and reads it. */
 struct own_args {
     CK_C_INITIALIZE_ARGS args;
-    void                *behind;
+    void *behind;
 };
 
 struct init_plan {
-    void           *args;            /* for the target: the caller's own pointer, or &own */
-    bool            may_fall_back;   /* on CKR_CANT_LOCK ask again with fallback, and make no thread */
-    void           *fallback;
-    bool            thread_permitted; /* a thread of ours may call the target afterwards */
-    bool            thread_forbidden; /* by the caller: CKF_LIBRARY_CANT_CREATE_OS_THREADS, or callbacks */
+    void *args;         /* for the target: the caller's own pointer, or &own */
+    bool may_fall_back; /* on CKR_CANT_LOCK ask again with fallback, and make no thread */
+    void *fallback;
+    bool thread_permitted; /* a thread of ours may call the target afterwards */
+    bool thread_forbidden; /* by the caller: CKF_LIBRARY_CANT_CREATE_OS_THREADS, or callbacks */
     struct own_args own;
     struct own_args own_fallback;
 };

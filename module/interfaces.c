@@ -14,7 +14,7 @@ static const char standard_name[] = "PKCS 11";
 
 /* What we ever gave out. Entries stay: applications keep pointers to them. Guarded by state->lock. */
 static CK_INTERFACE given[INTERFACES_MAX];
-static unsigned     given_count;
+static unsigned given_count;
 
 static bool is_standard_name(const CK_UTF8CHAR *name)
 {
@@ -26,7 +26,7 @@ static bool is_standard_name(const CK_UTF8CHAR *name)
 static CK_VERSION plain_version(void)
 {
     const CK_FUNCTION_LIST *plain = target_plain_list();
-    CK_VERSION              highest = {2, 40};
+    CK_VERSION highest = {2, 40};
     return plain != NULL && plain->version.major <= 2 ? plain->version : highest;
 }
 
@@ -65,8 +65,9 @@ static CK_INTERFACE *give(const CK_INTERFACE *theirs)
 /* The one interface of a target that has no getter for them. */
 static CK_INTERFACE *give_plain(void)
 {
-    CK_VERSION   version = plain_version();
-    CK_INTERFACE plain = {.pInterfaceName = (CK_UTF8CHAR *)standard_name, .pFunctionList = &version};
+    CK_VERSION version = plain_version();
+    CK_INTERFACE plain = {.pInterfaceName = (CK_UTF8CHAR *)standard_name,
+                          .pFunctionList = &version};
     return give(&plain);
 }
 
@@ -84,8 +85,8 @@ CK_RV proxy_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pu
 {
     CK_INTERFACE theirs[INTERFACES_MAX];
     CK_INTERFACE ours[INTERFACES_MAX];
-    CK_ULONG     count = INTERFACES_MAX;
-    CK_ULONG     kept = 0;
+    CK_ULONG count = INTERFACES_MAX;
+    CK_ULONG kept = 0;
     if (pulCount == NULL)
         return CKR_ARGUMENTS_BAD;
     life_prepare_target();
@@ -130,9 +131,9 @@ CK_RV proxy_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersi
         interface = interface != NULL ? give(interface) : NULL;
     } else {
         CK_VERSION plain = plain_version();
-        bool       named = pInterfaceName == NULL || is_standard_name(pInterfaceName);
-        bool       versioned = pVersion == NULL ||
-                         (pVersion->major == plain.major && pVersion->minor == plain.minor);
+        bool named = pInterfaceName == NULL || is_standard_name(pInterfaceName);
+        bool versioned =
+            pVersion == NULL || (pVersion->major == plain.major && pVersion->minor == plain.minor);
         if (named && versioned && flags == 0)
             interface = give_plain();
     }

@@ -13,7 +13,7 @@ static struct cached_key *place_of(const struct slot *slot, CK_OBJECT_HANDLE key
 bool key_cache_get(const struct slot *slot, CK_OBJECT_HANDLE key, struct key_facts *facts,
                    struct key_question *question)
 {
-    struct key_cache  *cache = &state->keys;
+    struct key_cache *cache = &state->keys;
     struct cached_key *place = place_of(slot, key);
     lock_acquire(&cache->lock);
     *question = (struct key_question){.changes = cache->changes, .known = cache->changing == 0};
@@ -33,8 +33,10 @@ void key_cache_put(const struct slot *slot, CK_OBJECT_HANDLE key, const struct k
         return;
     lock_acquire(&cache->lock);
     if (cache->changing == 0 && cache->changes == question->changes)
-        *place_of(slot, key) = (struct cached_key){
-            .slot = slot, .handle = key, .generation = atomic_load(&slot->generation), .facts = *facts};
+        *place_of(slot, key) = (struct cached_key){.slot = slot,
+                                                   .handle = key,
+                                                   .generation = atomic_load(&slot->generation),
+                                                   .facts = *facts};
     lock_release(&cache->lock);
 }
 
@@ -55,7 +57,8 @@ static bool concerns(const struct cached_key *place, const struct slot *slot, CK
 {
     if (slot != NULL && place->slot != slot)
         return false;
-    return one == EVERY_KEY || place->handle == one || (one == KEYS_OF_SESSIONS && !place->facts.on_token);
+    return one == EVERY_KEY || place->handle == one ||
+           (one == KEYS_OF_SESSIONS && !place->facts.on_token);
 }
 
 void key_change_end(struct key_change change, const struct slot *slot, CK_OBJECT_HANDLE one)

@@ -11,23 +11,23 @@ struct slot;
 
 struct cached_key {
     const struct slot *slot; /* NULL: free place */
-    CK_OBJECT_HANDLE   handle;
-    unsigned           generation; /* the slot's when it was read */
-    struct key_facts   facts;
+    CK_OBJECT_HANDLE handle;
+    unsigned generation; /* the slot's when it was read */
+    struct key_facts facts;
 };
 
 /* Part of struct state, so a forked child finds it empty. */
 struct key_cache {
-    struct lock       lock;     /* guards what follows */
-    unsigned          changing; /* calls under way that may change what handles stand for */
-    unsigned          changes;  /* such calls so far */
+    struct lock lock;  /* guards what follows */
+    unsigned changing; /* calls under way that may change what handles stand for */
+    unsigned changes;  /* such calls so far */
     struct cached_key keys[KEY_PLACES];
 };
 
 /* Before the token is asked about a key: what is known must not have changed when it has answered. */
 struct key_question {
     unsigned changes;
-    bool     known;
+    bool known;
 };
 
 /* True with *facts if the key is known. Else *question is for key_cache_put(). Any thread. */
@@ -47,7 +47,7 @@ struct key_change {
 };
 
 struct key_change key_change_begin(void);
-void              key_change_end(struct key_change change, const struct slot *slot, CK_OBJECT_HANDLE one);
+void key_change_end(struct key_change change, const struct slot *slot, CK_OBJECT_HANDLE one);
 
 /* Which keys a change concerns, in the place of one's handle. */
 #define EVERY_KEY        (~(CK_OBJECT_HANDLE)0)

@@ -19,7 +19,8 @@ static uint64_t bits_of(const uint8_t *number, size_t len_bytes)
 }
 
 /* What an attribute holds, NULL if the template does not have it or says no value. */
-static const CK_ATTRIBUTE *find(const CK_ATTRIBUTE *template, CK_ULONG count, CK_ATTRIBUTE_TYPE type)
+static const CK_ATTRIBUTE *find(const CK_ATTRIBUTE *template, CK_ULONG count,
+                                CK_ATTRIBUTE_TYPE type)
 {
     for (CK_ULONG i = 0; template != NULL && i < count; i++)
         if (template[i].type == type && template[i].ulValueLen != CK_UNAVAILABLE_INFORMATION &&
@@ -28,7 +29,8 @@ static const CK_ATTRIBUTE *find(const CK_ATTRIBUTE *template, CK_ULONG count, CK
     return NULL;
 }
 
-static bool find_number(const CK_ATTRIBUTE *template, CK_ULONG count, CK_ATTRIBUTE_TYPE type, CK_ULONG *number)
+static bool find_number(const CK_ATTRIBUTE *template, CK_ULONG count, CK_ATTRIBUTE_TYPE type,
+                        CK_ULONG *number)
 {
     const CK_ATTRIBUTE *attribute = find(template, count, type);
     if (attribute == NULL || attribute->ulValueLen != sizeof *number)
@@ -48,7 +50,7 @@ static void add_bits(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_U
                      CK_ATTRIBUTE_TYPE number, CK_ATTRIBUTE_TYPE bits)
 {
     const CK_ATTRIBUTE *attribute = find(template, count, number);
-    CK_ULONG            said;
+    CK_ULONG said;
     if (attribute != NULL)
         facts->bits = bits_of(attribute->pValue, attribute->ulValueLen);
     else if (find_number(template, count, bits, &said))
@@ -59,7 +61,7 @@ static void add_bits(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_U
 static void add_length(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULONG count)
 {
     const CK_ATTRIBUTE *value = find(template, count, CKA_VALUE);
-    CK_ULONG            len_bytes;
+    CK_ULONG len_bytes;
     if (value != NULL)
         len_bytes = value->ulValueLen;
     else if (!find_number(template, count, CKA_VALUE_LEN, &len_bytes))
@@ -109,9 +111,8 @@ void key_facts_add(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULO
 
 struct key_facts key_facts_of(uint64_t generating_mechanism)
 {
-    struct key_facts facts = {.type = CK_UNAVAILABLE_INFORMATION,
-                              .bits = POLICY_BITS_UNKNOWN,
-                              .set = UINT64_MAX};
+    struct key_facts facts = {
+        .type = CK_UNAVAILABLE_INFORMATION, .bits = POLICY_BITS_UNKNOWN, .set = UINT64_MAX};
     switch (generating_mechanism) {
 #define GENERATES(mechanism, key_type)                                                             \
     case mechanism:                                                                                \
@@ -154,10 +155,11 @@ static CK_ATTRIBUTE_TYPE telling_attribute(CK_KEY_TYPE type)
 
 bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE key)
 {
-    CK_KEY_TYPE  type = CK_UNAVAILABLE_INFORMATION;
-    CK_BBOOL     on_token = CK_FALSE;
-    uint8_t      value[ATTRIBUTE_MOST_BYTES];
-    CK_ATTRIBUTE first[] = {{CKA_KEY_TYPE, &type, sizeof type}, {CKA_TOKEN, &on_token, sizeof on_token}};
+    CK_KEY_TYPE type = CK_UNAVAILABLE_INFORMATION;
+    CK_BBOOL on_token = CK_FALSE;
+    uint8_t value[ATTRIBUTE_MOST_BYTES];
+    CK_ATTRIBUTE first[] = {{CKA_KEY_TYPE, &type, sizeof type},
+                            {CKA_TOKEN, &on_token, sizeof on_token}};
     *facts = key_facts_of(NO_MECHANISM);
     target.C_GetAttributeValue(session, key, first, sizeof first / sizeof *first);
     if (first[0].ulValueLen != sizeof type || type == CK_UNAVAILABLE_INFORMATION)
@@ -166,7 +168,8 @@ bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJEC
     facts->on_token = first[1].ulValueLen == sizeof on_token && on_token != CK_FALSE;
 
     CK_ATTRIBUTE second = {telling_attribute(type), value, sizeof value};
-    if (second.type != CKA_KEY_TYPE && target.C_GetAttributeValue(session, key, &second, 1) == CKR_OK &&
+    if (second.type != CKA_KEY_TYPE &&
+        target.C_GetAttributeValue(session, key, &second, 1) == CKR_OK &&
         second.ulValueLen <= sizeof value)
         key_facts_add(facts, &second, 1);
     return true;

@@ -7,11 +7,11 @@
 
 /* All that a rule can ask. No secret, and small enough to remember. */
 struct key_facts {
-    CK_KEY_TYPE         type;  /* CK_UNAVAILABLE_INFORMATION: not known */
-    uint64_t            bits;  /* POLICY_BITS_UNKNOWN: not known */
-    uint64_t            set;   /* CKA_PARAMETER_SET; UINT64_MAX: not known */
+    CK_KEY_TYPE type;          /* CK_UNAVAILABLE_INFORMATION: not known */
+    uint64_t bits;             /* POLICY_BITS_UNKNOWN: not known */
+    uint64_t set;              /* CKA_PARAMETER_SET; UINT64_MAX: not known */
     const struct curve *curve; /* NULL: not known */
-    bool                on_token;
+    bool on_token;
 };
 
 /*

@@ -37,8 +37,8 @@ static enum begun life_begin(enum life expected, enum life next)
     for (;;) {
         lock_acquire(&state->lock);
         unsigned life = atomic_load(&state->life);
-        bool     passing = life == LIFE_STARTING || life == LIFE_STOPPING;
-        bool     own = passing && atomic_load(&state->life_owner) == this_thread();
+        bool passing = life == LIFE_STARTING || life == LIFE_STOPPING;
+        bool own = passing && atomic_load(&state->life_owner) == this_thread();
         if (life == expected) {
             atomic_store(&state->life, next);
             atomic_store(&state->life_owner, this_thread());
@@ -110,10 +110,11 @@ static void forget_life(void)
 /* Says where the target was named. Apart from the rest, whose callers may have the smallest of stacks. */
 __attribute__((noinline)) static void prefix_origin(struct message *message)
 {
-    char           origin[PATH_MAX];
+    char origin[PATH_MAX];
     struct message why = *message;
     message_set(message, "%s: %s",
-                config_origin(config_find(settings(), "x-target"), origin, sizeof origin), why.text);
+                config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
+                why.text);
 }
 
 static bool load_target(struct message *message, bool heard)
@@ -168,19 +169,24 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
 __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
 {
     const struct config *config = settings();
-    char                 origin[256];
+    char origin[256];
     config_origin(config_find(config, "x-target"), origin, sizeof origin);
     if (rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
-        log_write(LOG_LEVEL_INFO, "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s",
+        log_write(LOG_LEVEL_INFO,
+                  "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s",
                   P11_PROXY_VERSION, config->target, origin,
-                  rv == CKR_OK ? "" : ", which another user initialized", pools ? config->pool_size_bytes / 1024 : 0,
-                  config->pool_max_age_ms,
-                  !pools ? "off" : threads ? "filled by a thread" : "filled on callers' calls",
+                  rv == CKR_OK ? "" : ", which another user initialized",
+                  pools ? config->pool_size_bytes / 1024 : 0, config->pool_max_age_ms,
+                  !pools    ? "off"
+                  : threads ? "filled by a thread"
+                            : "filled on callers' calls",
                   policy_in_force() == NULL ? "none" : "in force");
     else
-        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s", config->target,
-                  origin, rv,
-                  config->target_init != NULL ? "; x-target-init is set, and few targets take a string" : "");
+        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
+                  config->target, origin, rv,
+                  config->target_init != NULL
+                      ? "; x-target-init is set, and few targets take a string"
+                      : "");
 }
 
 static CK_RV start(void *callers)
@@ -191,12 +197,13 @@ static CK_RV start(void *callers)
         return CKR_GENERAL_ERROR;
     }
     const struct config *config = settings();
-    bool                 pools = config->pool && state_is_wiped_on_fork();
-    bool                 threads = false;
+    bool pools = config->pool && state_is_wiped_on_fork();
+    bool threads = false;
     if (config->pool && !pools)
-        log_write(LOG_LEVEL_WARNING, "no pool: this system does not prove that it wipes memory on fork");
-    CK_RV rv = initialize_target(
-        callers, pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
+        log_write(LOG_LEVEL_WARNING,
+                  "no pool: this system does not prove that it wipes memory on fork");
+    CK_RV rv =
+        initialize_target(callers, pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
     log_start(rv, pools, threads);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         return rv;
@@ -267,7 +274,7 @@ CK_RV proxy_C_Finalize(CK_VOID_PTR pReserved)
     wait_until_nobody_is_inside();
     prefetch_stop();
     CK_RV rv = target.C_Finalize(pReserved);
-    bool  over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;
+    bool over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;
     if (over)
         forget_life();
     life_end(over ? LIFE_DOWN : LIFE_UP);

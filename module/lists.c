@@ -4,34 +4,44 @@
 
 /* Every list is filled to the end: whoever knows an older version reads the part that it knows. */
 static const struct p11_functions lists[] = {
-    {.version = {3, 2},
+    {
+        .version = {3, 2},
 #include "entries.def"
     },
-    {.version = {3, 1},
+    {
+        .version = {3, 1},
 #include "entries.def"
     },
-    {.version = {3, 0},
+    {
+        .version = {3, 0},
 #include "entries.def"
     },
-    {.version = {2, 40},
+    {
+        .version = {2, 40},
 #include "entries.def"
     },
-    {.version = {2, 30},
+    {
+        .version = {2, 30},
 #include "entries.def"
     },
-    {.version = {2, 20},
+    {
+        .version = {2, 20},
 #include "entries.def"
     },
-    {.version = {2, 11},
+    {
+        .version = {2, 11},
 #include "entries.def"
     },
-    {.version = {2, 10},
+    {
+        .version = {2, 10},
 #include "entries.def"
     },
-    {.version = {2, 1},
+    {
+        .version = {2, 1},
 #include "entries.def"
     },
-    {.version = {2, 0},
+    {
+        .version = {2, 0},
 #include "entries.def"
     },
 };

@@ -25,7 +25,8 @@ static struct slot *before_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_typ
     return slot;
 }
 
-static CK_RV after_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type, struct slot *slot, CK_RV rv)
+static CK_RV after_login(CK_SESSION_HANDLE handle, CK_USER_TYPE user_type, struct slot *slot,
+                         CK_RV rv)
 {
     busy_end();
     /* A context-specific login belongs to one operation and changes nobody's state. */
@@ -43,9 +44,9 @@ CK_RV proxy_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CH
 {
     UNCANCELLED;
     hSession = session_for_target(hSession);
-    struct slot      *slot = before_login(hSession, userType);
+    struct slot *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
-    CK_RV             rv = target.C_Login(hSession, userType, pPin, ulPinLen);
+    CK_RV rv = target.C_Login(hSession, userType, pPin, ulPinLen);
     key_change_end(change, slot, EVERY_KEY);
     return after_login(hSession, userType, slot, rv);
 }
@@ -55,7 +56,7 @@ CK_RV proxy_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UT
 {
     UNCANCELLED;
     hSession = session_for_target(hSession);
-    struct slot      *slot = before_login(hSession, userType);
+    struct slot *slot = before_login(hSession, userType);
     struct key_change change = key_change_begin();
     CK_RV rv = target.C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
     key_change_end(change, slot, EVERY_KEY);
@@ -69,7 +70,7 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
     struct slot *slot = session_slot(hSession);
     busy_begin(hSession);
     struct key_change change = key_change_begin();
-    CK_RV             rv = target.C_Logout(hSession);
+    CK_RV rv = target.C_Logout(hSession);
     key_change_end(change, slot, EVERY_KEY);
     busy_end();
     if (slot != NULL && rv == CKR_OK)
@@ -79,14 +80,15 @@ CK_RV proxy_C_Logout(CK_SESSION_HANDLE hSession)
     return rv;
 }
 
-CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pLabel)
+CK_RV proxy_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen,
+                        CK_UTF8CHAR_PTR pLabel)
 {
     UNCANCELLED;
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
     hidden_ban(slot);
     struct key_change change = key_change_begin();
-    CK_RV             rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
+    CK_RV rv = target.C_InitToken(slotID, pPin, ulPinLen, pLabel);
     key_change_end(change, slot, EVERY_KEY);
     if (slot != NULL && rv == CKR_OK) {
         slot_drop_pool(slot, POOL_DROP_TOKEN);

@@ -7,8 +7,8 @@
 
 enum {
     FIRST_CALL_BYTES = 1024,
-    LEAST_CALL_BYTES = 8, /* there are tokens that refuse less */
-    LONG_CALLS_TO_SHRINK = 2, /* one may be due to a machine that was busy */
+    LEAST_CALL_BYTES = 8,      /* there are tokens that refuse less */
+    LONG_CALLS_TO_SHRINK = 2,  /* one may be due to a machine that was busy */
     SHORT_CALLS_TO_FORGET = 64 /* and even two in a row come once in a long life */
 };
 
@@ -47,7 +47,8 @@ void manners_of(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t 
 {
     lock_acquire(&slot->manners_lock);
     struct token_manners *m = &slot->manners;
-    *most_bytes = m->refused_bytes != 0 && len_bytes >= m->refused_bytes ? m->call_bytes : len_bytes;
+    *most_bytes =
+        m->refused_bytes != 0 && len_bytes >= m->refused_bytes ? m->call_bytes : len_bytes;
     *least_bytes = m->least_bytes != 0 ? m->least_bytes : 1;
     lock_release(&slot->manners_lock);
 }
@@ -84,7 +85,7 @@ static void grow_locked(struct token_manners *m)
 static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64_t took_ns)
 {
     note_time_locked(m, asked_bytes, took_ns);
-    bool   cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
+    bool cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
     size_t least = m->least_bytes > LEAST_CALL_BYTES ? m->least_bytes : LEAST_CALL_BYTES;
     if (cheap && asked_bytes >= m->call_bytes) {
         m->long_in_a_row = 0;
@@ -155,12 +156,13 @@ void manners_failed(struct slot *slot, CK_RV rv)
 {
     lock_acquire(&slot->manners_lock);
     struct token_manners *m = &slot->manners;
-    bool                  was_failing = m->failing;
+    bool was_failing = m->failing;
     pause_locked(m);
     m->failing = true;
     lock_release(&slot->manners_lock);
     if (!was_failing)
-        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx", slot->id, rv);
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx",
+                  slot->id, rv);
 }
 
 bool manners_is_failing(struct slot *slot)

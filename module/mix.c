@@ -10,8 +10,8 @@ enum { BLOCK_BYTES = 256 }; /* the kernel never interrupts requests up to this s
 
 CK_RV mix_with_kernel(uint8_t *buf, CK_ULONG len_bytes)
 {
-    int     saved_errno = errno;
-    CK_RV   rv = CKR_OK;
+    int saved_errno = errno;
+    CK_RV rv = CKR_OK;
     uint8_t kernel[BLOCK_BYTES];
     for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes;) {
         size_t step = len_bytes - done < BLOCK_BYTES ? (size_t)(len_bytes - done) : BLOCK_BYTES;

@@ -35,8 +35,9 @@ static bool must_stop(void)
 static bool slot_is_busy(const struct slot *slot)
 {
     for (unsigned i = 0; i < BUSY_PLACES; i++) {
-        CK_SESSION_HANDLE handle = atomic_load_explicit(&state->busy[i].session, memory_order_relaxed);
-        struct session   *session = handle != CK_INVALID_HANDLE ? session_find(handle) : NULL;
+        CK_SESSION_HANDLE handle =
+            atomic_load_explicit(&state->busy[i].session, memory_order_relaxed);
+        struct session *session = handle != CK_INVALID_HANDLE ? session_find(handle) : NULL;
         if (session != NULL && session->slot == slot)
             return true;
     }
@@ -47,8 +48,8 @@ static bool slot_is_busy(const struct slot *slot)
 static bool fill_once(struct slot *slot, struct pool *pool)
 {
     CK_SESSION_HANDLE session;
-    size_t            none;
-    CK_RV             rv = CKR_OK;
+    size_t none;
+    CK_RV rv = CKR_OK;
     if (!hidden_begin(slot, &session))
         return false;
     bool asked = fetch_fill(slot, pool, session, NULL, 0, &none, &rv);
@@ -67,7 +68,7 @@ static int64_t attend(struct slot *slot)
     struct pool *pool = atomic_load(&slot->pool);
     if (pool == NULL)
         return NEVER_NS;
-    bool    aside = false;
+    bool aside = false;
     int64_t next_ns = NEVER_NS;
     if (atomic_exchange(&slot->hungry, 0) != 0) {
         bool more = manners_may_fill(slot);
@@ -115,8 +116,8 @@ static void *run(void *unused)
         unsigned bell = atomic_load(&state->thread_bell);
         if (clones_heard())
             state_drop_pools(POOL_DROP_CLONE);
-        int64_t  next_ns = attend_all();
-        int64_t  wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
+        int64_t next_ns = attend_all();
+        int64_t wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
         atomic_store(&state->thread_sleeps, 1);
         if (!must_stop() && (wait_ns < 0 ? next_ns == NEVER_NS : wait_ns > 0))
             wait_on_word(&state->thread_bell, bell, wait_ns);
@@ -136,9 +137,9 @@ static void ring_bell(void)
 static int make_thread(pthread_t *thread)
 {
     pthread_attr_t attributes;
-    sigset_t       all;
-    sigset_t       callers;
-    int            rc = pthread_attr_init(&attributes);
+    sigset_t all;
+    sigset_t callers;
+    int rc = pthread_attr_init(&attributes);
     if (rc != 0)
         return rc;
     /* The target runs on it, with all that it links: no small stack. */
@@ -159,8 +160,8 @@ static int make_thread(pthread_t *thread)
 
 void prefetch_start(void)
 {
-    int       saved_errno = errno;
-    unsigned  none = THREAD_NONE;
+    int saved_errno = errno;
+    unsigned none = THREAD_NONE;
     pthread_t thread;
     if (!state->threads_permitted || atomic_load(&process_exits) ||
         !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
@@ -186,7 +187,7 @@ void prefetch_want(struct slot *slot)
 
 void prefetch_stop(void)
 {
-    int      saved_errno = errno;
+    int saved_errno = errno;
     unsigned runs = THREAD_RUNS;
     if (atomic_compare_exchange_strong(&state->thread, &runs, THREAD_STOPS)) {
         ring_bell();

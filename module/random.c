@@ -31,9 +31,9 @@ static struct slot *pooled_slot(CK_SESSION_HANDLE handle)
 static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf, size_t len_bytes)
 {
     struct pool *pool = slot_pool(slot);
-    bool         tried = false;
-    size_t       done = 0;
-    CK_RV        rv = CKR_OK;
+    bool tried = false;
+    size_t done = 0;
+    CK_RV rv = CKR_OK;
     while (pool != NULL && done < len_bytes && manners_may_fill(slot)) {
         size_t got_bytes = 0;
         if (!fetch_fill(slot, pool, handle, buf + done, len_bytes - done, &got_bytes, &rv))
@@ -67,9 +67,9 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
         return mixed(fetch_straight(handle, buf, len_bytes), buf, len_bytes);
 
     struct session *session = session_find(handle);
-    struct slot    *slot = session != NULL ? session->slot : NULL;
-    unsigned        generation = slot != NULL ? atomic_load(&slot->generation) : 0;
-    CK_RV           rv;
+    struct slot *slot = session != NULL ? session->slot : NULL;
+    unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
+    CK_RV rv;
     if (slot != NULL && buf != NULL && len_bytes != 0 &&
         atomic_load(&slot->suspect) == SUSPICION_SURE) {
         life_leave();
@@ -93,7 +93,7 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
 
 static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
 {
-    int   cancellation = cancellation_off();
+    int cancellation = cancellation_off();
     CK_RV rv = ask_token(handle, buf, len_bytes, small);
     cancellation_back(&cancellation);
     /* Where the token waits, a thread could be cancelled without us, and now it can. */
@@ -101,11 +101,13 @@ static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byt
     return rv;
 }
 
-CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen)
+CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
+                             CK_ULONG ulRandomLen)
 {
-    bool         small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
+    bool small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
     struct slot *slot = small ? pooled_slot(hSession) : NULL;
-    struct pool *pool = slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
+    struct pool *pool =
+        slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
     if (LIKELY(pool != NULL)) {
         enum pool_answer answer = pool_take(pool, pRandomData, ulRandomLen);
         if (UNLIKELY(answer == POOL_SERVED_LOW))

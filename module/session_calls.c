@@ -5,8 +5,8 @@
 #include "prefetch.h"
 #include "uncancelled.h"
 
-CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication, CK_NOTIFY Notify,
-                          CK_SESSION_HANDLE_PTR phSession)
+CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
+                          CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
     UNCANCELLED;
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
@@ -47,7 +47,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
 {
     UNCANCELLED;
     unsigned flags;
-    bool     last = false;
+    bool last = false;
     hSession = session_for_target(hSession);
     /* Forgotten before it is closed: afterwards the token may give the handle to somebody else. */
     struct slot *slot = session_closed(hSession, &flags, &last);
@@ -55,7 +55,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
     if (last)
         hidden_ban(slot);
     struct key_change change = key_change_begin();
-    CK_RV             rv = target.C_CloseSession(hSession);
+    CK_RV rv = target.C_CloseSession(hSession);
     key_change_end(change, slot, last ? EVERY_KEY : KEYS_OF_SESSIONS);
     if (slot != NULL && !is_gone(rv)) {
         session_opened(hSession, slot->id, flags);
@@ -77,7 +77,7 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
     hidden_ban(slot);
     sessions_closed(slot);
     struct key_change change = key_change_begin();
-    CK_RV             rv = target.C_CloseAllSessions(slotID);
+    CK_RV rv = target.C_CloseAllSessions(slotID);
     key_change_end(change, slot, EVERY_KEY);
     last_session_closed(slot);
     hidden_allow(slot);
@@ -87,7 +87,7 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
 /* Ours, as the application must not count it. */
 struct ours {
     CK_SESSION_HANDLE session;
-    bool              is_rw;
+    bool is_rw;
 };
 
 static struct ours ours_of(struct slot *slot)
@@ -110,9 +110,9 @@ static void subtract_one(CK_ULONG *count)
 CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
 {
     struct slot *slot = slot_find(slotID);
-    struct ours  before = ours_of(slot);
-    CK_RV        rv = target.C_GetTokenInfo(slotID, pInfo);
-    struct ours  after = ours_of(slot);
+    struct ours before = ours_of(slot);
+    CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
+    struct ours after = ours_of(slot);
     /* Opened or closed while the token counted: ask again, but not for ever. */
     for (int tries = 0; before.session != after.session && rv == CKR_OK && tries < 3; tries++) {
         before = after;

@@ -10,16 +10,16 @@ enum { FIRST_PLACES = 512 };
  * outgrown index stays mapped, since somebody may be reading it. Changes happen under state->lock.
  */
 struct session_index {
-    size_t                    places;
-    struct session_index     *outgrown;
+    size_t places;
+    struct session_index *outgrown;
     _Atomic(struct session *) at[];
 };
 
 /* Where entries come from: as many as the index has room for. */
 struct session_segment {
-    size_t                  count;
+    size_t count;
     struct session_segment *earlier;
-    struct session          entries[];
+    struct session entries[];
 };
 
 static size_t home_of(CK_SESSION_HANDLE handle, size_t mask)
@@ -48,7 +48,7 @@ struct session *session_find(CK_SESSION_HANDLE handle)
 struct slot *session_slot(CK_SESSION_HANDLE handle)
 {
     struct session *session = session_find(handle);
-    struct slot    *slot = session != NULL ? session->slot : NULL;
+    struct slot *slot = session != NULL ? session->slot : NULL;
     return session != NULL && atomic_load(&session->handle) == handle ? slot : NULL;
 }
 
@@ -63,7 +63,7 @@ static void index_locked(struct session_index *index, struct session *session)
 
 static bool add_segment_locked(size_t count)
 {
-    void  *memory;
+    void *memory;
     size_t bytes = sizeof(struct session_segment) + count * sizeof(struct session);
     if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
         return false;
@@ -80,9 +80,9 @@ static bool add_segment_locked(size_t count)
 
 static bool grow_index_locked(size_t places)
 {
-    void                 *memory;
+    void *memory;
     struct session_index *old = atomic_load(&state->sessions);
-    size_t                bytes = sizeof(struct session_index) + places * sizeof(struct session *);
+    size_t bytes = sizeof(struct session_index) + places * sizeof(struct session *);
     if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
         return false;
     struct session_index *index = memory;
@@ -100,8 +100,8 @@ static struct session *new_entry_locked(void)
 {
     if (state->free_session == NULL) {
         struct session_index *old = atomic_load(&state->sessions);
-        size_t                places = old != NULL ? old->places * 2 : FIRST_PLACES;
-        size_t                entries = old != NULL ? old->places / 2 : FIRST_PLACES / 2;
+        size_t places = old != NULL ? old->places * 2 : FIRST_PLACES;
+        size_t entries = old != NULL ? old->places / 2 : FIRST_PLACES / 2;
         if (!grow_index_locked(places) || !add_segment_locked(entries))
             return NULL;
     }
@@ -153,7 +153,7 @@ void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags
     struct session *stale = session_find(handle);
     if (stale != NULL)
         forget_locked(stale);
-    struct slot    *slot = slot_of_locked(slot_id);
+    struct slot *slot = slot_of_locked(slot_id);
     struct session *session = slot != NULL ? new_entry_locked() : NULL;
     if (session != NULL) {
         session->slot = slot;
@@ -171,7 +171,7 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *las
 {
     lock_acquire(&state->lock);
     struct session *session = session_find(handle);
-    struct slot    *slot = NULL;
+    struct slot *slot = NULL;
     if (session != NULL) {
         slot = session->slot;
         *flags = session->flags;

@@ -9,19 +9,20 @@
 #include "state.h"
 
 enum {
-    SESSION_IS_ASYNC = 1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
+    SESSION_IS_ASYNC =
+        1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
 };
 
 /* Stays where it is for good, and is used again for other sessions once it is free. A
  * reader without the lock looks at handle again before it believes the other members. */
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
-    _Atomic(struct slot *)    slot;
-    atomic_uint               generation; /* the slot's when the token last answered for this session */
-    atomic_bool               operating;  /* it has a cryptographic operation open */
-    atomic_uint               hiding;     /* bits of enum purpose: its data may be a DigestInfo */
-    atomic_uint               flags;
-    struct session           *next_free;
+    _Atomic(struct slot *) slot;
+    atomic_uint generation; /* the slot's when the token last answered for this session */
+    atomic_bool operating;  /* it has a cryptographic operation open */
+    atomic_uint hiding;     /* bits of enum purpose: its data may be a DigestInfo */
+    atomic_uint flags;
+    struct session *next_free;
 };
 
 /* The live session of that handle, or NULL. Any thread, no lock. */

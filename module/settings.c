@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-static struct config          defaults;
+static struct config defaults;
 static _Atomic(struct config *) current = &defaults;
-static struct config         *former;
+static struct config *former;
 
 _Atomic(struct policy *) current_policy;
-static struct policy    *former_policy;
+static struct policy *former_policy;
 
 const struct config *settings(void)
 {
@@ -34,17 +34,17 @@ static bool compile_policy(const struct config *config, bool heard, struct polic
 {
     const struct config_setting *list = config_find(config, "x-disabled-algorithms");
     const struct config_setting *list_file = config_find(config, "x-disabled-algorithms-file");
-    const struct policy_file     file = {.path = config->disabled_algorithms_file,
-                                         .named_in = list_file->from,
-                                         .named_line = list_file->line};
-    const struct policy_sources  sources = {.list = config->disabled_algorithms,
-                                            .list_file = list->from,
-                                            .list_line = list->line,
-                                            .files = &file,
-                                            .files_count = file.path != NULL ? 1 : 0,
-                                            .now_s = time(NULL),
-                                            .audit = config->policy == CONFIG_POLICY_AUDIT,
-                                            .warn = heard ? log_warning : NULL};
+    const struct policy_file file = {.path = config->disabled_algorithms_file,
+                                     .named_in = list_file->from,
+                                     .named_line = list_file->line};
+    const struct policy_sources sources = {.list = config->disabled_algorithms,
+                                           .list_file = list->from,
+                                           .list_line = list->line,
+                                           .files = &file,
+                                           .files_count = file.path != NULL ? 1 : 0,
+                                           .now_s = time(NULL),
+                                           .audit = config->policy == CONFIG_POLICY_AUDIT,
+                                           .warn = heard ? log_warning : NULL};
     *policy = NULL;
     if (sources.list == NULL && sources.files_count == 0)
         return true;
@@ -61,7 +61,7 @@ static bool compile_policy(const struct config *config, bool heard, struct polic
 static bool load_config(struct config **config, struct message *message)
 {
     struct config_places *places = malloc(sizeof *places);
-    Dl_info               self = {0};
+    Dl_info self = {0};
     if (places == NULL) {
         message_set(message, "the configuration cannot be read: no memory");
         return false;

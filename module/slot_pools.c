@@ -12,7 +12,7 @@
 static bool token_has_generator(struct slot *slot)
 {
     CK_TOKEN_INFO info;
-    unsigned      pooling = atomic_load(&slot->pooling);
+    unsigned pooling = atomic_load(&slot->pooling);
     if (pooling == POOLING_UNKNOWN) {
         if (target.C_GetTokenInfo(slot->id, &info) != CKR_OK)
             return false;

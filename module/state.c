@@ -20,7 +20,7 @@ int state_prepare(void)
     lock_acquire(&prepare_lock);
     if (atomic_load(&prepare_result) > 0) {
         void *memory;
-        int   rc = wiped_map(&memory, sizeof(struct state), /* lock_memory= */ false);
+        int rc = wiped_map(&memory, sizeof(struct state), /* lock_memory= */ false);
         if (rc == 0)
             state = memory;
         atomic_store(&prepare_result, rc);

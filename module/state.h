@@ -24,25 +24,25 @@
 #include "pool.h"
 
 enum {
-    SLOTS_MAX = 512,   /* slots beyond are forwarded, unpooled */
+    SLOTS_MAX = 512, /* slots beyond are forwarded, unpooled */
     BUSY_PLACES = 64
 };
 
 /* What was learned of how a slot's token takes C_GenerateRandom. See manners.h. */
 struct token_manners {
-    size_t  call_bytes;    /* what to ask for in one call, 0 = not asked yet */
-    size_t  refused_bytes; /* a call of this size was refused, 0 = none */
-    size_t  least_bytes;   /* known to be taken where something smaller was refused, 0 = none was */
-    size_t  long_bytes;    /* a call of this size lasted too long for its size, 0 = none did */
-    unsigned long_in_a_row; /* calls of call_bytes that lasted too long, since one that did not */
+    size_t call_bytes;    /* what to ask for in one call, 0 = not asked yet */
+    size_t refused_bytes; /* a call of this size was refused, 0 = none */
+    size_t least_bytes;   /* known to be taken where something smaller was refused, 0 = none was */
+    size_t long_bytes;    /* a call of this size lasted too long for its size, 0 = none did */
+    unsigned long_in_a_row;  /* calls of call_bytes that lasted too long, since one that did not */
     unsigned short_in_a_row; /* and the other way round, while there is a long_bytes */
-    size_t   small_bytes;  /* the smallest size that was timed, */
-    int64_t  small_ns;     /* the shortest that a call of it lasted, */
-    unsigned small_calls;  /* in so many calls, 2 meaning more as well, */
-    int64_t  larger_ns;    /* and how long the next larger size had lasted, 0 = there was none */
-    int64_t retry_at_ns;   /* no fill before this time */
-    int64_t pause_ns;      /* how long the last pause was */
-    bool    failing;       /* no size is taken at present */
+    size_t small_bytes;      /* the smallest size that was timed, */
+    int64_t small_ns;        /* the shortest that a call of it lasted, */
+    unsigned small_calls;    /* in so many calls, 2 meaning more as well, */
+    int64_t larger_ns;       /* and how long the next larger size had lasted, 0 = there was none */
+    int64_t retry_at_ns;     /* no fill before this time */
+    int64_t pause_ns;        /* how long the last pause was */
+    bool failing;            /* no size is taken at present */
 };
 
 enum pooling {
@@ -59,27 +59,27 @@ enum suspicion {
 };
 
 struct slot {
-    CK_SLOT_ID               id;
-    _Atomic(struct pool *)   pool;       /* NULL until the first small request */
-    atomic_uint              pooling;    /* enum pooling */
-    atomic_uint              generation; /* moves on when the token's sessions may be gone; see session */
-    atomic_uint              suspect;    /* enum suspicion */
-    atomic_uint              operations; /* that the application's sessions have open */
-    struct lock              manners_lock;
-    struct token_manners     manners;    /* guarded by manners_lock */
+    CK_SLOT_ID id;
+    _Atomic(struct pool *) pool; /* NULL until the first small request */
+    atomic_uint pooling;         /* enum pooling */
+    atomic_uint generation;      /* moves on when the token's sessions may be gone; see session */
+    atomic_uint suspect;         /* enum suspicion */
+    atomic_uint operations;      /* that the application's sessions have open */
+    struct lock manners_lock;
+    struct token_manners manners; /* guarded by manners_lock */
 
     /* Guarded by state->lock: */
-    unsigned          sessions;       /* the application's */
-    bool              so_logged_in;   /* then no read-only session can be opened */
-    unsigned          hidden_banned;  /* calls under way that must not meet a session of ours */
-    bool              hidden_at_work; /* the thread is in the target for this slot */
-    CK_SESSION_HANDLE hidden;         /* our session, CK_INVALID_HANDLE if none */
-    bool              hidden_is_rw;
-    int64_t           hidden_used_ns;
-    int64_t           hidden_retry_ns; /* do not open one before */
+    unsigned sessions;        /* the application's */
+    bool so_logged_in;        /* then no read-only session can be opened */
+    unsigned hidden_banned;   /* calls under way that must not meet a session of ours */
+    bool hidden_at_work;      /* the thread is in the target for this slot */
+    CK_SESSION_HANDLE hidden; /* our session, CK_INVALID_HANDLE if none */
+    bool hidden_is_rw;
+    int64_t hidden_used_ns;
+    int64_t hidden_retry_ns; /* do not open one before */
 
-    atomic_uint hungry;   /* the thread should look at this slot's pool */
-    int64_t     aside_ns; /* how long it stood aside last time; the thread's own */
+    atomic_uint hungry; /* the thread should look at this slot's pool */
+    int64_t aside_ns;   /* how long it stood aside last time; the thread's own */
 };
 
 /* One place a thread marks while it is in the target for a session; a hint, so threads may share one. */
@@ -102,27 +102,28 @@ enum thread_life {
 };
 
 struct state {
-    struct lock lock;          /* guards what says so, and the session table's changes */
-    atomic_uint life;          /* enum life; changes under lock; waited on */
-    _Atomic pid_t life_owner;  /* the thread that starts or stops, so that it can be told from others */
-    atomic_uint calls_inside;  /* random calls that are in the target; waited on */
+    struct lock lock; /* guards what says so, and the session table's changes */
+    atomic_uint life; /* enum life; changes under lock; waited on */
+    _Atomic pid_t
+        life_owner; /* the thread that starts or stops, so that it can be told from others */
+    atomic_uint calls_inside;      /* random calls that are in the target; waited on */
     atomic_bool threads_permitted; /* read without the lock, as is the next */
     atomic_bool pools_permitted;
 
     _Atomic(struct session_index *) sessions;
-    struct session_segment         *session_segments; /* guarded by lock, as is the next */
-    struct session                 *free_session;
-    _Atomic uint64_t                hidden_bits; /* bit (handle % 64) is set for each session of ours */
+    struct session_segment *session_segments; /* guarded by lock, as is the next */
+    struct session *free_session;
+    _Atomic uint64_t hidden_bits; /* bit (handle % 64) is set for each session of ours */
 
-    unsigned    slot_count; /* guarded by lock; grows only, until finalize */
+    unsigned slot_count; /* guarded by lock; grows only, until finalize */
     struct slot slots[SLOTS_MAX];
 
-    atomic_size_t pool_budget; /* bytes that pools may still grow by */
-    struct pool  *spare_pools[SLOTS_MAX]; /* guarded by lock; kept for the next life */
-    unsigned      spare_count;
+    atomic_size_t pool_budget;           /* bytes that pools may still grow by */
+    struct pool *spare_pools[SLOTS_MAX]; /* guarded by lock; kept for the next life */
+    unsigned spare_count;
 
-    atomic_uint thread;       /* enum thread_life */
-    atomic_uint thread_bell;  /* rung to wake the thread; waited on */
+    atomic_uint thread;      /* enum thread_life */
+    atomic_uint thread_bell; /* rung to wake the thread; waited on */
     atomic_uint thread_sleeps;
     atomic_uint thread_inside; /* it is in the target; waited on */
     unsigned long thread_id;   /* pthread_t of it, once it runs */
@@ -131,7 +132,7 @@ struct state {
     struct busy_place busy[BUSY_PLACES];
 
     struct key_cache keys;
-    struct reports   reports;
+    struct reports reports;
     struct operation_states operation_states;
 };
 

@@ -13,10 +13,10 @@ typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR
 enum { INTERFACES_MAX = 64 };
 
 struct loaded {
-    void              *handle;
-    CK_FUNCTION_LIST  *plain;
+    void *handle;
+    CK_FUNCTION_LIST *plain;
     get_interface_list list_interfaces;
-    get_interface      interface;
+    get_interface interface;
 };
 
 static struct loaded loaded;
@@ -51,29 +51,31 @@ static unsigned version_of(const struct p11_functions *list)
 static const struct p11_functions *best_list(const struct loaded *from)
 {
     const struct p11_functions *best = NULL;
-    CK_INTERFACE                interfaces[INTERFACES_MAX];
-    CK_ULONG                    count = INTERFACES_MAX;
+    CK_INTERFACE interfaces[INTERFACES_MAX];
+    CK_ULONG count = INTERFACES_MAX;
     if (from->list_interfaces == NULL || from->list_interfaces(interfaces, &count) != CKR_OK)
         count = 0;
     for (CK_ULONG i = 0; i < count && i < INTERFACES_MAX; i++)
-        if (is_standard(&interfaces[i]) && version_of(interfaces[i].pFunctionList) > version_of(best))
+        if (is_standard(&interfaces[i]) &&
+            version_of(interfaces[i].pFunctionList) > version_of(best))
             best = interfaces[i].pFunctionList;
 
-    CK_VERSION    asked[] = {{3, 2}, {3, 1}, {3, 0}};
+    CK_VERSION asked[] = {{3, 2}, {3, 1}, {3, 0}};
     CK_INTERFACE *one = NULL;
-    for (size_t i = 0; best == NULL && from->interface != NULL && i < sizeof asked / sizeof *asked; i++)
-        if (from->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK && one != NULL &&
-            is_standard(one))
+    for (size_t i = 0; best == NULL && from->interface != NULL && i < sizeof asked / sizeof *asked;
+         i++)
+        if (from->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
+            one != NULL && is_standard(one))
             best = one->pFunctionList;
     return best;
 }
 
 static void fill_table(const struct loaded *from)
 {
-    struct p11_functions        table = not_in_target;
+    struct p11_functions table = not_in_target;
     const struct p11_functions *plain = (const struct p11_functions *)from->plain;
     const struct p11_functions *best = best_list(from);
-    unsigned                    upto = version_of(best);
+    unsigned upto = version_of(best);
 
     /* Never past 2.40 in the plain list: there are modules whose list claims 3.2 and ends before. */
 #define P11_UPTO 240
@@ -88,8 +90,9 @@ static void fill_table(const struct loaded *from)
 #include "functions.def"
 #define P11_UPTO 302
 #define ROW(name, ...)                                                                             \
-    if (upto >= 300 && (upto >= 302 || offsetof(struct p11_functions, name) <                      \
-                                           offsetof(struct p11_functions, C_EncapsulateKey)) &&    \
+    if (upto >= 300 &&                                                                             \
+        (upto >= 302 || offsetof(struct p11_functions, name) <                                     \
+                            offsetof(struct p11_functions, C_EncapsulateKey)) &&                   \
         best->name != NULL)                                                                        \
         table.name = best->name;
 #include "functions.def"
@@ -101,7 +104,8 @@ bool target_load(const char *path, char *message, size_t message_bytes)
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(message, message_bytes, "the target cannot be loaded: %s", why != NULL ? why : path);
+        snprintf(message, message_bytes, "the target cannot be loaded: %s",
+                 why != NULL ? why : path);
         return false;
     }
     if (handle == loaded.handle) {
@@ -109,20 +113,20 @@ bool target_load(const char *path, char *message, size_t message_bytes)
         return true;
     }
     struct loaded new = {.handle = handle};
-    void         *getter = dlsym(handle, "C_GetFunctionList");
-    const void   *object = getter != NULL ? object_of(getter) : NULL;
+    void *getter = dlsym(handle, "C_GetFunctionList");
+    const void *object = getter != NULL ? object_of(getter) : NULL;
     if (getter == NULL) {
         snprintf(message, message_bytes,
                  "the target is no PKCS#11 module, it has no C_GetFunctionList: '%s'", path);
     } else if (object == object_of(&target)) {
         snprintf(message, message_bytes,
-                 "the target is this proxy itself, where a token's module would be right: '%s'", path);
+                 "the target is this proxy itself, where a token's module would be right: '%s'",
+                 path);
     } else if (((get_function_list)getter)(&new.plain) != CKR_OK || new.plain == NULL) {
         snprintf(message, message_bytes,
                  "the target is no usable PKCS#11 module, its C_GetFunctionList fails: '%s'", path);
     } else {
-        new.list_interfaces =
-            (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
+        new.list_interfaces = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
         new.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
         fill_table(&new);
         loaded = new;

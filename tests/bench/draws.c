@@ -60,7 +60,7 @@ static CK_FUNCTION_LIST *load(const char *path)
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL)
         fail("cannot load the module", dlerror());
-    CK_RV (*get)
+    CK_RV(*get)
     (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
     CK_FUNCTION_LIST *list;
     if (get == NULL)

@@ -38,7 +38,7 @@ static void scan_window(size_t len_bytes, struct scan *found)
 static void scan_range(int fd, uint64_t from, uint64_t upto, struct scan *found)
 {
     while (from < upto) {
-        size_t  wanted = upto - from < WINDOW_BYTES ? (size_t)(upto - from) : WINDOW_BYTES;
+        size_t wanted = upto - from < WINDOW_BYTES ? (size_t)(upto - from) : WINDOW_BYTES;
         ssize_t got = pread(fd, window, wanted, (off_t)from);
         if (got <= 0)
             return;
@@ -52,7 +52,8 @@ static void scan_range(int fd, uint64_t from, uint64_t upto, struct scan *found)
 static void begin_scan(void)
 {
     if (window == NULL)
-        window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        window =
+            mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(window, MAP_FAILED);
 }
 
@@ -64,13 +65,13 @@ static void end_scan(void)
 
 struct scan scan_memory(void)
 {
-    struct scan   found = {0};
-    char          line[512];
+    struct scan found = {0};
+    char line[512];
     unsigned long from;
     unsigned long upto;
-    char          readable;
+    char readable;
     begin_scan();
-    int   memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
     FILE *maps = fopen("/proc/self/maps", "re");
     ck_assert(memory >= 0 && maps != NULL);
     while (fgets(line, sizeof line, maps) != NULL) {
@@ -124,12 +125,12 @@ void scan_bait(uint8_t bytes[16])
 
 static unsigned long smaps(const char *flag, const char *field, void **first)
 {
-    char          line[512];
+    char line[512];
     unsigned long sum = 0;
     unsigned long start = 0;
     unsigned long kb = 0;
     unsigned long upto;
-    FILE         *file = fopen("/proc/self/smaps", "re");
+    FILE *file = fopen("/proc/self/smaps", "re");
     ck_assert_ptr_nonnull(file);
     while (fgets(line, sizeof line, file) != NULL) {
         unsigned long from;
@@ -163,13 +164,13 @@ void *smaps_first(const char *flag)
 
 unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most)
 {
-    char          line[512];
-    unsigned      count = 0;
+    char line[512];
+    unsigned count = 0;
     unsigned long from;
     unsigned long upto;
     unsigned long start = 0;
     unsigned long end = 0;
-    FILE         *file = fopen("/proc/self/smaps", "re");
+    FILE *file = fopen("/proc/self/smaps", "re");
     ck_assert_ptr_nonnull(file);
     while (fgets(line, sizeof line, file) != NULL) {
         if (sscanf(line, "%lx-%lx ", &from, &upto) == 2) {

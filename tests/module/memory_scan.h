@@ -23,12 +23,12 @@ void scan_bait(uint8_t bytes[16]);
 /* Numbers of /proc/self/smaps: the sum over all mappings with that flag in VmFlags, in kB, of the line that
  * begins with field; for "" the number of such mappings. And their first address. */
 unsigned long smaps_sum(const char *flag, const char *field);
-void         *smaps_first(const char *flag);
+void *smaps_first(const char *flag);
 
 /* Where such mappings are, most of them at most. Returns how many there are. */
 struct mapping {
     uint8_t *start;
-    size_t   len_bytes;
+    size_t len_bytes;
 };
 unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most);
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 CK_FUNCTION_LIST_PTR fn;
-void                *proxy;
-void                *target;
-char                 root[64];
+void *proxy;
+void *target;
+char root[64];
 
 CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
 CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
@@ -136,11 +136,12 @@ CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags)
 }
 
 /* Lines of a file that begin with function (NULL: any), contain what (NULL: anything) and not_what. */
-static unsigned count_lines(const char *path, const char *function, const char *what, const char *not_what)
+static unsigned count_lines(const char *path, const char *function, const char *what,
+                            const char *not_what)
 {
-    char     line[1024];
+    char line[1024];
     unsigned count = 0;
-    FILE    *file = fopen(path, "re");
+    FILE *file = fopen(path, "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         size_t len = strcspn(line, " ");
         if (function != NULL && (strlen(function) != len || strncmp(line, function, len) != 0))
@@ -173,11 +174,11 @@ unsigned target_calls_by_others(const char *function)
 
 unsigned long target_longest_request(void)
 {
-    char          line[1024];
+    char line[1024];
     unsigned long longest = 0;
-    FILE         *file = fopen(below("calls"), "re");
+    FILE *file = fopen(below("calls"), "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        const char   *len = strstr(line, " len=");
+        const char *len = strstr(line, " len=");
         unsigned long bytes = len != NULL ? strtoul(len + strlen(" len="), NULL, 10) : 0;
         if (strncmp(line, "C_GenerateRandom ", strlen("C_GenerateRandom ")) == 0 && bytes > longest)
             longest = bytes;
@@ -195,7 +196,8 @@ unsigned target_calls_in_all(void)
 void wait_until_quiet(void)
 {
     unsigned before = target_calls_in_all();
-    for (unsigned quiet = 0, moments = 0; quiet < QUIET_MOMENTS && moments < MOMENTS_IN_10S; moments++) {
+    for (unsigned quiet = 0, moments = 0; quiet < QUIET_MOMENTS && moments < MOMENTS_IN_10S;
+         moments++) {
         nanosleep(&a_moment, NULL);
         unsigned now = target_calls_in_all();
         quiet = now == before ? quiet + 1 : 0;
@@ -224,5 +226,6 @@ void capture_stderr(void)
 
 unsigned messages_with(const char *text)
 {
-    return count_lines(below("log"), NULL, text, NULL) + count_lines(below("stderr"), NULL, text, NULL);
+    return count_lines(below("log"), NULL, text, NULL) +
+           count_lines(below("stderr"), NULL, text, NULL);
 }

@@ -12,10 +12,10 @@
 #include "cryptoki.h"
 #include "functions.h"
 
-extern CK_FUNCTION_LIST_PTR fn;     /* the proxy's plain list */
-extern void                *proxy;  /* its dlopen() handle */
-extern void                *target; /* the test target's, if it is one of ours */
-extern char                 root[64]; /* a folder that lasts one test */
+extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
+extern void *proxy;             /* its dlopen() handle */
+extern void *target;            /* the test target's, if it is one of ours */
+extern char root[64];           /* a folder that lasts one test */
 
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
@@ -80,7 +80,7 @@ void wait_until_quiet(void);
 bool wait_for(bool (*is_so)(void));
 
 /* Lines that the proxy wrote, to its log file or on stderr (if captured), that contain text. */
-void     capture_stderr(void);
+void capture_stderr(void);
 unsigned messages_with(const char *text);
 
 #endif

@@ -21,8 +21,8 @@ enum { HANG_S = 60 };
 /* add_tests() calls tcase_add_test() for each. */
 static inline int run_tests(const char *name, void (*add_tests)(TCase *))
 {
-    TCase   *tcase = tcase_create(name);
-    Suite   *suite = suite_create(name);
+    TCase *tcase = tcase_create(name);
+    Suite *suite = suite_create(name);
     SRunner *runner = srunner_create(suite);
     tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);

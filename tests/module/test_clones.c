@@ -40,12 +40,14 @@ static bool draw(CK_SESSION_HANDLE session, drawn *into)
 
 START_TEST(two_lives_of_one_image_share_no_bytes)
 {
-    int    status = 0;
-    drawn *both = mmap(NULL, 2 * sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = 0;
+    drawn *both =
+        mmap(NULL, 2 * sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(both, MAP_FAILED);
     knob("LAX_FORK", "1");
     words_begin();
-    proxy_before("counting", _i == 0 ? "x-pool-max-age: 1min" : "x-pool-max-age: 1min\nx-pool-mix: kernel");
+    proxy_before("counting",
+                 _i == 0 ? "x-pool-max-age: 1min" : "x-pool-max-age: 1min\nx-pool-mix: kernel");
     EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
     CK_SESSION_HANDLE session = open_session(0, 0);
     for (int i = 0; i < 6; i++)

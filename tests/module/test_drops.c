@@ -7,7 +7,7 @@
 #include "words_seen.h"
 
 static CK_SESSION_HANDLE session;
-static CK_BYTE           pin[] = "1234";
+static CK_BYTE pin[] = "1234";
 
 /* Events. Each leaves a session to draw on. */
 
@@ -52,7 +52,8 @@ static void close_the_last(void)
 static void init_token(void)
 {
     EXPECT(fn->C_CloseSession(session), CKR_OK);
-    EXPECT(fn->C_InitToken(0, pin, 4, (CK_UTF8CHAR_PTR) "anew                            "), CKR_OK);
+    EXPECT(fn->C_InitToken(0, pin, 4, (CK_UTF8CHAR_PTR) "anew                            "),
+           CKR_OK);
     session = open_session(0, CKF_RW_SESSION);
 }
 
@@ -208,7 +209,7 @@ START_TEST(a_seed_that_is_refused_leaves_the_pool_alone)
 {
     static const struct {
         const char *code;
-        CK_RV       rv;
+        CK_RV rv;
     } refusals[] = {{"0x54", CKR_FUNCTION_NOT_SUPPORTED},
                     {"0x120", CKR_RANDOM_SEED_NOT_SUPPORTED},
                     {"0x121", CKR_RANDOM_NO_RNG}};

@@ -39,7 +39,9 @@ static const struct {
     {"x-target: %/counting.so\nx-disabled-algorithms: -1", "-1"},
     {"x-target: %/counting.so\nx-disabled-algorithms-file: @/missing", "missing"},
     {"x-target: %/counting.so\nx-disabled-algorithms-file: @", "is"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: MD5\nx-policy: audit\nx-disabled-algorithms-file: @/no", "/no"},
+    {"x-target: %/counting.so\nx-disabled-algorithms: MD5\nx-policy: "
+     "audit\nx-disabled-algorithms-file: @/no",
+     "/no"},
     {"x-target: %/counting.so\nx-log: somewhere", "somewhere"},
     {"x-target: %/counting.so\nx-target: %/counting.so", "x-target"},
     {"x-target: %/counting.so\nno colon", "name: value"},
@@ -74,7 +76,8 @@ START_TEST(each_wrong_configuration_is_a_message_and_a_general_error)
     configured(wrongs[_i].settings);
     ck_assert_uint_eq(messages_with(""), 0); /* the list alone says nothing */
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
-    ck_assert_msg(messages_with("") == 1, "%u messages for: %s", messages_with(""), wrongs[_i].settings);
+    ck_assert_msg(messages_with("") == 1, "%u messages for: %s", messages_with(""),
+                  wrongs[_i].settings);
     ck_assert_msg(messages_with(wrongs[_i].said) == 1, "no word of '%s'", wrongs[_i].said);
     EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
     EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);

@@ -52,7 +52,8 @@ void *mmap(void *address, size_t len, int protection, int flags, int fd, off_t o
     return MAP_FAILED;
 }
 
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument)
 {
     static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
     if (pthread_create_does == FAILS)
@@ -64,8 +65,8 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 /* A kernel whose bytes are known. */
 static ssize_t (*kernel)(uint8_t *buf, size_t len); /* NULL: the real one */
-static size_t   kernel_bytes;                       /* that it gave so far */
-static uint64_t made_before_kernel;                 /* words that the token had made when it was first asked */
+static size_t kernel_bytes;                         /* that it gave so far */
+static uint64_t made_before_kernel; /* words that the token had made when it was first asked */
 
 static uint8_t kernel_byte(size_t place)
 {
@@ -150,7 +151,8 @@ START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
     madvise_does = _i == 0 ? FAILS : LIES;
     begin("");
     every_request_reaches_the_token();
-    ck_assert_uint_eq(messages_with("no pool: this system does not prove that it wipes memory on fork"), 1);
+    ck_assert_uint_eq(
+        messages_with("no pool: this system does not prove that it wipes memory on fork"), 1);
 }
 END_TEST
 
@@ -198,7 +200,7 @@ END_TEST
 /* From a stripe, from the ring, with no pool, and around it. */
 static const struct {
     const char *settings;
-    CK_ULONG    len_bytes;
+    CK_ULONG len_bytes;
 } ways[] = {{"x-pool-mix: kernel\nx-pool-max-age: 1min", 32},
             {"x-pool-mix: kernel\nx-pool-max-age: 1min", 1024},
             {"x-pool-mix: kernel\nx-pool: off", 32},
@@ -214,7 +216,7 @@ static uint8_t buf[2 * 1024 * 1024];
 static void is_the_tokens_without_the_kernels(size_t len_bytes)
 {
     struct word word;
-    size_t      good = 0;
+    size_t good = 0;
     ck_assert_uint_eq(kernel_bytes, len_bytes);
     for (size_t i = 0; i < len_bytes; i++)
         buf[i] ^= kernel_byte(i);
@@ -269,7 +271,8 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3);
     tcase_add_test(tcase, memory_that_cannot_be_locked_is_used_unlocked);
     tcase_add_test(tcase, without_a_thread_callers_fill_the_pool);
-    tcase_add_loop_test(tcase, what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAYS);
+    tcase_add_loop_test(tcase, what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0,
+                        WAYS);
     tcase_add_loop_test(tcase, without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS);
 }
 

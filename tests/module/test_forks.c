@@ -17,7 +17,14 @@
 
 #include "words_seen.h"
 
-enum { CHILD_HANGS_S = 30, THREADS = 4, AT_ONCE = 20, CHILDREN = 1000, AT_BARRIER = 50, AT_RANDOM = 300 };
+enum {
+    CHILD_HANGS_S = 30,
+    THREADS = 4,
+    AT_ONCE = 20,
+    CHILDREN = 1000,
+    AT_BARRIER = 50,
+    AT_RANDOM = 300
+};
 
 /* Ends the child, with the number of the step that failed. No assertion of Check's in there. */
 #define CHILD_EXPECT(step, condition)                                                              \
@@ -60,8 +67,9 @@ static void child_draws(CK_SESSION_HANDLE on, unsigned times)
 static void child_lives(CK_C_INITIALIZE_ARGS *args, unsigned times)
 {
     CK_SESSION_HANDLE own;
-    uint8_t           buf[16];
-    CHILD_EXPECT(10, fn->C_GenerateRandom(session, buf, sizeof buf) == CKR_CRYPTOKI_NOT_INITIALIZED);
+    uint8_t buf[16];
+    CHILD_EXPECT(10,
+                 fn->C_GenerateRandom(session, buf, sizeof buf) == CKR_CRYPTOKI_NOT_INITIALIZED);
     CHILD_EXPECT(11, fn->C_Initialize(args) == CKR_OK);
     CHILD_EXPECT(12, fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) == CKR_OK);
     child_draws(own, times);
@@ -228,9 +236,9 @@ END_TEST
 START_TEST(fifty_children_that_draw_at_once_get_words_of_their_own)
 {
     pthread_barrierattr_t attributes;
-    pid_t                 children[AT_BARRIER];
-    pthread_barrier_t    *barrier = mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE,
-                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t children[AT_BARRIER];
+    pthread_barrier_t *barrier =
+        mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(barrier, MAP_FAILED);
     pthread_barrierattr_init(&attributes);
     pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
@@ -258,14 +266,14 @@ START_TEST(fifty_children_that_draw_at_once_get_words_of_their_own)
 END_TEST
 
 static volatile sig_atomic_t forks_left, is_child;
-static pid_t                 forked[AT_RANDOM];
+static pid_t forked[AT_RANDOM];
 
 static void fork_here(int signal_number)
 {
     (void)signal_number;
     if (is_child || forks_left == 0)
         return;
-    int   saved_errno = errno;
+    int saved_errno = errno;
     pid_t child = _Fork();
     if (child == 0) {
         is_child = 1;
@@ -280,7 +288,7 @@ static void fork_here(int signal_number)
 START_TEST(a_child_that_a_signal_makes_in_the_middle_of_a_draw_goes_on)
 {
     struct sigaction action = {.sa_handler = fork_here};
-    uint8_t          buf[64];
+    uint8_t buf[64];
     begin(&no_threads);
     forks_left = AT_RANDOM;
     sigaction(SIGALRM, &action, NULL);

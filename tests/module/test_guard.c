@@ -14,10 +14,10 @@ enum { MECHANISM_FUNCTIONS = 21, NULL_PARAMETER = -1 };
 
 static _Alignas(16) unsigned char scratch[4096];
 
-static struct recording           *recording;
+static struct recording *recording;
 static const struct p11_functions *list;
-static CK_MECHANISM                mechanism;
-static CK_MECHANISM               *mechanism_argument = &mechanism;
+static CK_MECHANISM mechanism;
+static CK_MECHANISM *mechanism_argument = &mechanism;
 
 /* Counts are 0, so that nobody reads a template; handles are 1; pointers lead to zeros. */
 static uintptr_t value_of(const char *name, bool is_pointer)
@@ -27,9 +27,10 @@ static uintptr_t value_of(const char *name, bool is_pointer)
     return is_pointer ? (uintptr_t)scratch : name[0] == 'h';
 }
 
-#define IS_POINTER(type)  _Generic((type)0, unsigned long: false, unsigned char: false, default: true)
-#define MADE(pair)        MADE_ pair
-#define MADE_(type, n)    (type) value_of(#n, IS_POINTER(type))
+#define IS_POINTER(type)                                                                           \
+    _Generic((type)0, unsigned long : false, unsigned char : false, default : true)
+#define MADE(pair)     MADE_ pair
+#define MADE_(type, n) (type) value_of(#n, IS_POINTER(type))
 
 struct row {
     const char *name;
@@ -46,29 +47,29 @@ struct row {
 #include "functions.def"
 
 static const struct row rows[] = {
-#define P11_UPTO                       302
+#define P11_UPTO 302
 #define ROW(name, ...)
 #define MECH(purpose, keys, name, ...) {#name, call_##name},
 #include "functions.def"
 };
 
-_Static_assert(sizeof rows / sizeof *rows == MECHANISM_FUNCTIONS, "3.2 has 21 functions with a mechanism");
+_Static_assert(sizeof rows / sizeof *rows == MECHANISM_FUNCTIONS,
+               "3.2 has 21 functions with a mechanism");
 
 /* How many of a row's parameters are mechanisms; of the rows that are no MECH there is none. */
-#define IS_MECHANISM(pair)        IS_MECHANISM_ pair
-#define IS_MECHANISM_(type, n)    _Generic((type)0, CK_MECHANISM_PTR: 1, default: 0)
-#define P11_UPTO                  302
+#define IS_MECHANISM(pair)     IS_MECHANISM_ pair
+#define IS_MECHANISM_(type, n) _Generic((type)0, CK_MECHANISM_PTR : 1, default : 0)
+#define P11_UPTO               302
 #define MECH(purpose, keys, ...)
-#define ROW(name, ...)                                                                             \
-    static const char without_##name[] = {P11_EACH(IS_MECHANISM, __VA_ARGS__)};
+#define ROW(name, ...) static const char without_##name[] = {P11_EACH(IS_MECHANISM, __VA_ARGS__)};
 #include "functions.def"
 
 static void begin(const char *settings)
 {
     CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-    CK_VERSION    version = {3, 2};
+    CK_VERSION version = {3, 2};
     CK_INTERFACE *interface = NULL;
-    char          whole[1024];
+    char whole[1024];
     snprintf(whole, sizeof whole, "x-pool: off\n%s", settings);
     setenv("RECORDING_INTERFACES", "3.2 3.0 2.40", 1);
     proxy_before("recording", whole);
@@ -94,7 +95,7 @@ static void all_answer(CK_RV rv, unsigned calls)
 START_TEST(every_function_that_takes_a_mechanism_is_guarded)
 {
     unsigned found = 0;
-#define P11_UPTO                 302
+#define P11_UPTO 302
 #define MECH(purpose, keys, ...)
 #define ROW(name, ...)                                                                             \
     for (size_t i = 0; i < sizeof without_##name; i++)                                             \
@@ -106,7 +107,7 @@ END_TEST
 
 /* By name, by number, by a vendor's number. */
 static const struct {
-    const char       *disabled;
+    const char *disabled;
     CK_MECHANISM_TYPE denied, permitted;
 } lists[] = {
     {"MD5", CKM_MD5_RSA_PKCS, CKM_SHA256_RSA_PKCS},
@@ -144,7 +145,7 @@ END_TEST
 static void *at_the_end(size_t len_bytes)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char  *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0);
     return memory + page - len_bytes;
 }
@@ -179,7 +180,8 @@ START_TEST(audit_permits_counts_and_logs_once)
     all_answer(CKR_OK, 1);
     ck_assert_uint_eq(messages_with("'MD5' would refuse CKM_MD5 in"), 1);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(messages_with("'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"), 1);
+    ck_assert_uint_eq(messages_with("'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"),
+                      1);
 }
 END_TEST
 

@@ -9,16 +9,18 @@
 enum { DIGEST_INFO_BYTES = 34, BLOCK_BYTES = 128 };
 
 /* DigestInfo of an MD5 digest (PKCS #1 v1.5), and of a SHA-256 digest. */
-static const CK_BYTE md5_info[DIGEST_INFO_BYTES] = "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05"
-                                                   "\x00\x04\x10"
-                                                   "0123456789abcdef";
-static const CK_BYTE sha256_info[51] = "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
-                                       "0123456789abcdef0123456789abcdef";
+static const CK_BYTE md5_info[DIGEST_INFO_BYTES] =
+    "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05"
+    "\x00\x04\x10"
+    "0123456789abcdef";
+static const CK_BYTE sha256_info[51] =
+    "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
+    "0123456789abcdef0123456789abcdef";
 
-static struct keyring   *keyring;
+static struct keyring *keyring;
 static CK_SESSION_HANDLE session;
-static CK_BYTE           output[512];
-static CK_ULONG          output_bytes = sizeof output;
+static CK_BYTE output[512];
+static CK_ULONG output_bytes = sizeof output;
 
 static void begin(const char *settings)
 {
@@ -87,7 +89,8 @@ static void pad(CK_BYTE block[BLOCK_BYTES], const CK_BYTE *info, size_t info_byt
     memcpy(block + BLOCK_BYTES - info_bytes, info, info_bytes);
 }
 
-static const char *const denying[] = {"x-disabled-algorithms: MD5", "x-disabled-algorithms: MD5withRSA",
+static const char *const denying[] = {"x-disabled-algorithms: MD5",
+                                      "x-disabled-algorithms: MD5withRSA",
                                       "x-disabled-algorithms: CKM_MD5_RSA_PKCS"};
 
 START_TEST(a_denied_digest_under_raw_rsa_is_refused)
@@ -134,12 +137,14 @@ START_TEST(lengths_and_states_are_the_targets_answer)
     EXPECT(fn->C_SignInit(session, &mechanism, 1), CKR_OK);
     EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, NULL, &output_bytes), CKR_OK);
     keyring->answer = CKR_BUFFER_TOO_SMALL;
-    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes), CKR_BUFFER_TOO_SMALL);
+    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes),
+           CKR_BUFFER_TOO_SMALL);
     keyring->answer = CKR_OPERATION_NOT_INITIALIZED;
     EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes),
            CKR_OPERATION_NOT_INITIALIZED);
     keyring->answer = CKR_OK; /* a token that signs it all the same */
-    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes), CKR_DATA_INVALID);
+    EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, output, &output_bytes),
+           CKR_DATA_INVALID);
 }
 END_TEST
 
@@ -188,9 +193,11 @@ END_TEST
 
 START_TEST(only_states_that_came_from_here_are_restored)
 {
-    CK_BYTE  state[64];
+    CK_BYTE state[64];
     CK_ULONG state_bytes = sizeof state;
-    begin(_i == 0 ? "x-disabled-algorithms: MD5" : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit" : "");
+    begin(_i == 0   ? "x-disabled-algorithms: MD5"
+          : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit"
+                    : "");
     memcpy(keyring->output, "state of an operation", 21);
     keyring->output_bytes = 21;
     EXPECT(fn->C_SetOperationState(session, (CK_BYTE *)"state of an operation", 21, 0, 0),

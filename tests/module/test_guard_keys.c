@@ -6,9 +6,9 @@
 
 #include "keyring.h"
 
-static struct keyring   *keyring;
+static struct keyring *keyring;
 static CK_SESSION_HANDLE session, kept_session;
-static CK_MECHANISM      rsa = {CKM_RSA_PKCS, NULL, 0};
+static CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
 
 static void begin(const char *settings)
 {
@@ -130,8 +130,8 @@ static const struct {
     void (*happens)(void);
     bool token_keys_too;
 } events[] = {
-    {destroy, true}, {set_attribute, true}, {close_session, false},  {close_last_session, true},
-    {close_all, true}, {log_in, true},      {log_out, true},         {init_token, true},
+    {destroy, true},    {set_attribute, true}, {close_session, false}, {close_last_session, true},
+    {close_all, true},  {log_in, true},        {log_out, true},        {init_token, true},
     {start_anew, true},
 };
 enum { EVENTS = sizeof events / sizeof *events };
@@ -162,19 +162,25 @@ START_TEST(a_key_on_the_token_outlives_a_session)
 }
 END_TEST
 
-static CK_KEY_TYPE  rsa_type = CKK_RSA, aes_type = CKK_AES, ec_type = CKK_EC;
+static CK_KEY_TYPE rsa_type = CKK_RSA, aes_type = CKK_AES, ec_type = CKK_EC;
 static CK_OBJECT_CLASS private_key = CKO_PRIVATE_KEY, certificate = CKO_CERTIFICATE;
-static CK_ULONG     bits_1024 = 1024, bits_2048 = 2048, bytes_16 = 16, bytes_32 = 32;
-static CK_BYTE      p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
-static CK_BYTE      p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
-static CK_BYTE      modulus[256] = {0};
+static CK_ULONG bits_1024 = 1024, bits_2048 = 2048, bytes_16 = 16, bytes_32 = 32;
+static CK_BYTE p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
+static CK_BYTE p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
+static CK_BYTE modulus[256] = {0};
 
-#define NUMBER(type, value) {type, &value, sizeof value}
-#define BYTES(type, value)  {type, value, sizeof value - 1}
+#define NUMBER(type, value)                                                                        \
+    {                                                                                              \
+        type, &value, sizeof value                                                                 \
+    }
+#define BYTES(type, value)                                                                         \
+    {                                                                                              \
+        type, value, sizeof value - 1                                                              \
+    }
 
 static CK_RV make_pair(CK_MECHANISM_TYPE type, CK_ATTRIBUTE *public, CK_ULONG count)
 {
-    CK_MECHANISM     mechanism = {type, NULL, 0};
+    CK_MECHANISM mechanism = {type, NULL, 0};
     CK_OBJECT_HANDLE one = CK_INVALID_HANDLE, other = CK_INVALID_HANDLE;
     return fn->C_GenerateKeyPair(session, &mechanism, public, count, NULL, 0, &one, &other);
 }
@@ -182,15 +188,20 @@ static CK_RV make_pair(CK_MECHANISM_TYPE type, CK_ATTRIBUTE *public, CK_ULONG co
 /* The type may stand in one template and the size in the other; the public one decides. */
 START_TEST(both_templates_of_a_pair_are_looked_at)
 {
-    CK_MECHANISM     rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0}, unknown = {0x80004711, NULL, 0};
+    CK_MECHANISM rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0}, unknown = {0x80004711, NULL, 0};
     CK_OBJECT_HANDLE one = CK_INVALID_HANDLE, other = CK_INVALID_HANDLE;
-    CK_ATTRIBUTE     small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)}, large[] = {NUMBER(CKA_MODULUS_BITS, bits_2048)};
-    CK_ATTRIBUTE     type[] = {NUMBER(CKA_KEY_TYPE, rsa_type)};
+    CK_ATTRIBUTE small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)},
+                 large[] = {NUMBER(CKA_MODULUS_BITS, bits_2048)};
+    CK_ATTRIBUTE type[] = {NUMBER(CKA_KEY_TYPE, rsa_type)};
     begin("x-disabled-algorithms: RSA keySize < 2048");
-    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, small, 1, large, 1, &one, &other), CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, NULL, 0, small, 1, &one, &other), CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &unknown, small, 1, type, 1, &one, &other), CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, small, 1, &one, &other), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, small, 1, large, 1, &one, &other),
+           CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, NULL, 0, small, 1, &one, &other),
+           CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &unknown, small, 1, type, 1, &one, &other),
+           CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, small, 1, &one, &other),
+           CKR_KEY_SIZE_RANGE);
     EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, large, 1, &one, &other), CKR_OK);
 }
 END_TEST
@@ -198,14 +209,14 @@ END_TEST
 START_TEST(templates_of_generated_keys_are_looked_at)
 {
     CK_OBJECT_HANDLE key = CK_INVALID_HANDLE;
-    CK_MECHANISM     aes = {CKM_AES_KEY_GEN, NULL, 0};
-    CK_ATTRIBUTE     small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)};
-    CK_ATTRIBUTE     large[] = {NUMBER(CKA_KEY_TYPE, rsa_type), NUMBER(CKA_MODULUS_BITS, bits_2048)};
-    CK_ATTRIBUTE     wrong[] = {{CKA_MODULUS_BITS, &bits_1024, 3}, {CKA_MODULUS_BITS, NULL, 8}};
-    CK_ATTRIBUTE     curve_192[] = {BYTES(CKA_EC_PARAMS, p192)};
-    CK_ATTRIBUTE     curve_256[] = {BYTES(CKA_EC_PARAMS, p256)};
-    CK_ATTRIBUTE     aes_128[] = {NUMBER(CKA_VALUE_LEN, bytes_16)};
-    CK_ATTRIBUTE     aes_256[] = {NUMBER(CKA_VALUE_LEN, bytes_32)};
+    CK_MECHANISM aes = {CKM_AES_KEY_GEN, NULL, 0};
+    CK_ATTRIBUTE small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)};
+    CK_ATTRIBUTE large[] = {NUMBER(CKA_KEY_TYPE, rsa_type), NUMBER(CKA_MODULUS_BITS, bits_2048)};
+    CK_ATTRIBUTE wrong[] = {{CKA_MODULUS_BITS, &bits_1024, 3}, {CKA_MODULUS_BITS, NULL, 8}};
+    CK_ATTRIBUTE curve_192[] = {BYTES(CKA_EC_PARAMS, p192)};
+    CK_ATTRIBUTE curve_256[] = {BYTES(CKA_EC_PARAMS, p256)};
+    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_VALUE_LEN, bytes_16)};
+    CK_ATTRIBUTE aes_256[] = {NUMBER(CKA_VALUE_LEN, bytes_32)};
     begin("x-disabled-algorithms: RSA keySize < 2048, secp192r1, AES keySize < 256");
     EXPECT(make_pair(CKM_RSA_PKCS_KEY_PAIR_GEN, small, 1), CKR_KEY_SIZE_RANGE);
     EXPECT(make_pair(CKM_EC_KEY_PAIR_GEN, curve_192, 1), CKR_CURVE_NOT_SUPPORTED);
@@ -233,7 +244,8 @@ START_TEST(imported_keys_are_looked_at)
                           NUMBER(CKA_MODULUS, modulus)};
     CK_ATTRIBUTE ec[] = {NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, ec_type),
                          BYTES(CKA_EC_PARAMS, p192)};
-    CK_ATTRIBUTE aes[] = {NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, aes_type), {CKA_VALUE, p256, 16}};
+    CK_ATTRIBUTE aes[] = {
+        NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, aes_type), {CKA_VALUE, p256, 16}};
     CK_ATTRIBUTE other[] = {NUMBER(CKA_CLASS, certificate), NUMBER(CKA_KEY_TYPE, rsa_type),
                             NUMBER(CKA_MODULUS, modulus)};
     begin("x-disabled-algorithms: RSA keySize < 2048, secp192r1, AES keySize < 256");
@@ -250,17 +262,20 @@ END_TEST
 /* No template says how long an unwrapped RSA key is. */
 START_TEST(a_denied_key_that_was_derived_is_destroyed_again)
 {
-    CK_MECHANISM     mechanism = {CKM_AES_ECB, NULL, 0};
+    CK_MECHANISM mechanism = {CKM_AES_ECB, NULL, 0};
     CK_OBJECT_HANDLE key = 4711;
-    CK_ATTRIBUTE     aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
-    begin(_i == 0 ? "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256"
-                  : "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256\nx-policy: audit");
+    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
+    begin(_i == 0
+              ? "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256"
+              : "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256\nx-policy: audit");
     has_rsa_key(1024);
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, NULL, 0, &key), _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
+    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, NULL, 0, &key),
+           _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
     ck_assert_uint_eq(key, _i == 0 ? CK_INVALID_HANDLE : 77);
     ck_assert_uint_eq(keyring->destroyed, _i == 0 ? 1 : 0);
     keyring->calls = 0;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, aes_128, 2, &key), _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
+    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, aes_128, 2, &key),
+           _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
     ck_assert_uint_eq(keyring->calls, _i == 0 ? 0 : 1);
 }
 END_TEST
@@ -268,9 +283,9 @@ END_TEST
 /* Rules about a mechanism are about the keys that it works with: an AES key from ECDH is no ECDH key. */
 START_TEST(a_derived_key_is_not_measured_by_its_mechanism)
 {
-    CK_MECHANISM     ecdh = {CKM_ECDH1_DERIVE, NULL, 0};
+    CK_MECHANISM ecdh = {CKM_ECDH1_DERIVE, NULL, 0};
     CK_OBJECT_HANDLE key;
-    CK_ATTRIBUTE     aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
+    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
     begin("x-disabled-algorithms: ECDH keySize < 224");
     keyring->key_type = CKK_EC;
     keyring->attribute = CKA_EC_PARAMS;
@@ -285,7 +300,7 @@ END_TEST
 START_TEST(parameter_sets_and_curves_have_their_codes)
 {
     static const CK_ULONG ml_dsa_44 = 1;
-    CK_MECHANISM          ml_dsa = {0x1d, NULL, 0}, ecdsa = {CKM_ECDSA, NULL, 0};
+    CK_MECHANISM ml_dsa = {0x1d, NULL, 0}, ecdsa = {CKM_ECDSA, NULL, 0};
     begin("x-disabled-algorithms: ML-DSA-44, secp192r1");
     keyring->key_type = 0x4a;
     keyring->attribute = CKA_PARAMETER_SET;

@@ -30,9 +30,10 @@ static void has(const CK_MECHANISM_TYPE *types, size_t count)
 
 START_TEST(the_two_calls_are_about_the_filtered_list)
 {
-    static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142, CKM_MD5_HMAC};
-    CK_MECHANISM_TYPE              list[8];
-    CK_ULONG                       count = 99;
+    static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142,
+                                            CKM_MD5_HMAC};
+    CK_MECHANISM_TYPE list[8];
+    CK_ULONG count = 99;
     begin("x-disabled-algorithms: MD5");
     has(all, sizeof all / sizeof *all);
     EXPECT(fn->C_GetMechanismList(0, NULL, &count), CKR_OK);
@@ -53,7 +54,7 @@ END_TEST
 START_TEST(a_long_list_that_grows_is_read_in_one_piece)
 {
     static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
-    CK_ULONG                 count = KEYRING_MECHANISMS;
+    CK_ULONG count = KEYRING_MECHANISMS;
     begin("x-disabled-algorithms: 0x80000003");
     for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
         keyring->mechanisms[i] = 0x80000000 + i;
@@ -102,8 +103,8 @@ END_TEST
 static uint64_t print_of_list(void)
 {
     static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
-    CK_ULONG                 count = KEYRING_MECHANISMS;
-    uint64_t                 print = 17;
+    CK_ULONG count = KEYRING_MECHANISMS;
+    uint64_t print = 17;
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
     for (CK_ULONG i = 0; i < count; i++)
         print = print * 1000003 + list[i];
@@ -129,10 +130,11 @@ static uint64_t print_with(const char *item)
 
 START_TEST(separators_and_case_make_no_difference)
 {
-    static const char *const same[] = {"MD5,SHA1",       "MD5 ,  SHA1",   "MD5,\tSHA1", ",MD5,,SHA1,", " MD5 , SHA1 ,",
-                                       "\"MD5, SHA1\"", "md5, Sha-1", "mD5,SHA",    "SHA1, MD5, SHA1"};
-    static char              many[200 * 1024] = "MD5";
-    uint64_t                 wanted = print_with("MD5, SHA1");
+    static const char *const same[] = {"MD5,SHA1",    "MD5 ,  SHA1",   "MD5,\tSHA1",
+                                       ",MD5,,SHA1,", " MD5 , SHA1 ,", "\"MD5, SHA1\"",
+                                       "md5, Sha-1",  "mD5,SHA",       "SHA1, MD5, SHA1"};
+    static char many[200 * 1024] = "MD5";
+    uint64_t wanted = print_with("MD5, SHA1");
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         ck_assert_msg(print_with(same[i]) == wanted, "%s", same[i]);
     for (size_t i = 0, at = 3; i < 10000; i++)
@@ -146,7 +148,7 @@ END_TEST
 static bool is_shown(CK_MECHANISM_TYPE type)
 {
     CK_MECHANISM_TYPE list[1024];
-    CK_ULONG          count = 1024;
+    CK_ULONG count = 1024;
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
     for (CK_ULONG i = 0; i < count; i++)
         if (list[i] == type)
@@ -177,7 +179,7 @@ static void point_link_to(const char *name)
 START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, CKM_SHA_1, CKM_DES_CBC, CKM_RC4, CKM_SHA256};
-    char                           settings[256];
+    char settings[256];
     put("first", "jdk.tls.disabledAlgorithms=MD5, \\\n  SHA1, frobnicate\n"
                  "jdk.certpath.disabledAlgorithms=DES\njdk.tls.legacyAlgorithms=RC4\n");
     put("second", "jdk.tls.disabledAlgorithms=RC4\n");
@@ -186,7 +188,8 @@ START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
              "x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s/policy", root);
     begin(settings);
     has(all, sizeof all / sizeof *all);
-    ck_assert(!is_shown(CKM_MD5) && !is_shown(CKM_SHA_1) && !is_shown(CKM_DES_CBC) && is_shown(CKM_RC4));
+    ck_assert(!is_shown(CKM_MD5) && !is_shown(CKM_SHA_1) && !is_shown(CKM_DES_CBC) &&
+              is_shown(CKM_RC4));
     ck_assert(!is_shown(CKM_SHA256));
     ck_assert_uint_eq(messages_with("frobnicate"), 1);
 
@@ -194,7 +197,8 @@ START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
     ck_assert(!is_shown(CKM_MD5) && is_shown(CKM_RC4));
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     initialize();
-    ck_assert(is_shown(CKM_MD5) && is_shown(CKM_SHA_1) && is_shown(CKM_DES_CBC) && !is_shown(CKM_RC4));
+    ck_assert(is_shown(CKM_MD5) && is_shown(CKM_SHA_1) && is_shown(CKM_DES_CBC) &&
+              !is_shown(CKM_RC4));
     ck_assert(!is_shown(CKM_SHA256));
 
     /* Half written, empty or gone: an error, never an empty list. */
@@ -215,10 +219,10 @@ static void compare_with_softhsm(const char *settings, bool (*may_go)(CK_MECHANI
 {
     CK_FUNCTION_LIST *bare;
     CK_MECHANISM_TYPE ours[1024], theirs[1024];
-    CK_ULONG          our_count = 1024, their_count = 1024, gone = 0;
-    CK_SLOT_ID        slots[8];
-    CK_ULONG          slot_count = 8;
-    char              path[128], conf[256];
+    CK_ULONG our_count = 1024, their_count = 1024, gone = 0;
+    CK_SLOT_ID slots[8];
+    CK_ULONG slot_count = 8;
+    char path[128], conf[256];
     snprintf(path, sizeof path, "%s/softhsm2.conf", root);
     snprintf(conf, sizeof conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
     put("softhsm2.conf", conf);
@@ -248,8 +252,8 @@ static void compare_with_softhsm(const char *settings, bool (*may_go)(CK_MECHANI
 
 static bool has_sha1(CK_MECHANISM_TYPE type)
 {
-    static const CK_MECHANISM_TYPE types[] = {CKM_SHA_1, CKM_SHA1_RSA_PKCS, CKM_SHA1_RSA_PKCS_PSS, CKM_DSA_SHA1,
-                                              CKM_ECDSA_SHA1};
+    static const CK_MECHANISM_TYPE types[] = {CKM_SHA_1, CKM_SHA1_RSA_PKCS, CKM_SHA1_RSA_PKCS_PSS,
+                                              CKM_DSA_SHA1, CKM_ECDSA_SHA1};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (types[i] == type)
             return true;
@@ -258,7 +262,8 @@ static bool has_sha1(CK_MECHANISM_TYPE type)
 
 START_TEST(an_empty_list_is_no_policy)
 {
-    static const char *const settings[] = {"", "x-disabled-algorithms:", "x-disabled-algorithms: , ,",
+    static const char *const settings[] = {"",
+                                           "x-disabled-algorithms:", "x-disabled-algorithms: , ,",
                                            "x-disabled-algorithms: MD5, SHA1\nx-policy: audit"};
     compare_with_softhsm(settings[_i], NULL);
 }
@@ -272,7 +277,8 @@ END_TEST
 
 static CK_ULONG count_interfaces(void)
 {
-    CK_RV (*get)(CK_INTERFACE_PTR, CK_ULONG_PTR) = (__typeof__(get))dlsym(proxy, "C_GetInterfaceList");
+    CK_RV (*get)
+    (CK_INTERFACE_PTR, CK_ULONG_PTR) = (__typeof__(get))dlsym(proxy, "C_GetInterfaceList");
     CK_ULONG count = 0;
     EXPECT(get(NULL, &count), CKR_OK);
     return count;

@@ -18,10 +18,10 @@ static struct recording *recording;
 
 /* An item that denies it, one that is near and does not, and the parameter as words of CK_ULONG. */
 static const struct nested {
-    const char       *denies, *permits;
+    const char *denies, *permits;
     CK_MECHANISM_TYPE mechanism;
-    unsigned          needed; /* words that must be there to see it */
-    CK_ULONG          words[WORDS_MOST];
+    unsigned needed; /* words that must be there to see it */
+    CK_ULONG words[WORDS_MOST];
 } nested[] = {
     {"SHA1", "SHA384", CKM_RSA_PKCS_OAEP, 1, {0x220, 2, 1, 0, 0}},
     {"SHA1", "SHA256", CKM_RSA_PKCS_OAEP, 2, {0x260, 1, 1, 0, 0}},
@@ -46,14 +46,22 @@ static const struct nested {
     {"TLSv1", "SSLv3", 0x3e4 /* TLS_MAC */, 1, {0x378, 12, 1}},
     {"SHA256", "SHA384", 0x3e5 /* TLS_KDF */, 1, {0x250, 0, 0, 0, 0, 0, 0, 0, 0}},
     {"SHA384", "SHA256", 0x3e0 /* TLS12_MASTER_KEY_DERIVE */, 6, {0, 0, 0, 0, 0, 0x260}},
-    {"SHA384", "SHA256", 0x3e1 /* TLS12_KEY_AND_MAC_DERIVE */, 10, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0x260}},
+    {"SHA384",
+     "SHA256",
+     0x3e1 /* TLS12_KEY_AND_MAC_DERIVE */,
+     10,
+     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0x260}},
     {"SHA1", "SHA256", 0x56 /* TLS12_EXTENDED_MASTER_KEY_DERIVE */, 1, {0x220, 0, 0, 0}},
     {"SHA1", "SHA256", 0x3d3 /* WTLS_PRF */, 1, {0x220, 0, 0, 0, 0, 0, 0}},
     {"HmacSHA1", "SHA1", 0x3ac /* SP800_108_COUNTER_KDF */, 1, {0x221, 0, 0, 0, 0}},
     {"HmacSHA1", "HmacSHA256", 0x3ad /* SP800_108_FEEDBACK_KDF */, 1, {0x221, 0, 0, 0, 0, 0, 0}},
     {"SHA256", "SHA1", 0x1f /* HASH_ML_DSA */, 4, {0, 0, 0, 0x250}},
     {"CKM_HASH_ML_DSA_SHA512", "CKM_HASH_SLH_DSA_SHA512", 0x1f, 4, {0, 0, 0, 0x270}},
-    {"CKM_HASH_SLH_DSA_SHA512", "CKM_HASH_ML_DSA_SHA512", 0x34 /* HASH_SLH_DSA */, 4, {0, 0, 0, 0x270}},
+    {"CKM_HASH_SLH_DSA_SHA512",
+     "CKM_HASH_ML_DSA_SHA512",
+     0x34 /* HASH_SLH_DSA */,
+     4,
+     {0, 0, 0, 0x270}},
     {"SHA512", "SHA256", 0x4029 /* XEDDSA */, 1, {0x270}},
     {"MD5", "SHA1", CKM_CMS_SIG, 2, {1, TO_MD5, 0, 0, 0, 0, 0, 0}},
     {"MD5", "SHA1", CKM_CMS_SIG, 3, {1, 0, TO_MD5, 0, 0, 0, 0, 0}},
@@ -70,9 +78,9 @@ static char *page_end;
 
 static void begin(const char *item)
 {
-    char   settings[256];
+    char settings[256];
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char  *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ck_assert(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0);
     page_end = memory + page;
     snprintf(settings, sizeof settings, "x-pool: off\nx-disabled-algorithms: %s", item);
@@ -85,13 +93,15 @@ static void begin(const char *item)
 /* The first len_bytes of the parameter, right before a page that faults. */
 static CK_RV derive(const struct nested *from, size_t len_bytes)
 {
-    static CK_MECHANISM            md5 = {CKM_MD5, NULL, 0};
+    static CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
     static CK_RSA_PKCS_OAEP_PARAMS oaep = {.hashAlg = CKM_SHA_1, .mgf = 1};
-    CK_ULONG                       words[WORDS_MOST];
-    CK_OBJECT_HANDLE               key;
+    CK_ULONG words[WORDS_MOST];
+    CK_OBJECT_HANDLE key;
     memcpy(words, from->words, sizeof words);
     for (unsigned i = 0; i < WORDS_MOST; i++)
-        words[i] = words[i] == TO_MD5 ? (CK_ULONG)&md5 : words[i] == TO_OAEP ? (CK_ULONG)&oaep : words[i];
+        words[i] = words[i] == TO_MD5    ? (CK_ULONG)&md5
+                   : words[i] == TO_OAEP ? (CK_ULONG)&oaep
+                                         : words[i];
     memcpy(page_end - len_bytes, words, len_bytes);
     CK_MECHANISM mechanism = {from->mechanism, page_end - len_bytes, len_bytes};
     return fn->C_DeriveKey(1, &mechanism, 1, NULL, 0, &key);
@@ -121,8 +131,10 @@ END_TEST
 /* Mechanism 0 makes RSA keys; in a parameter 0 says that there is nothing. */
 START_TEST(zero_in_a_parameter_is_no_mechanism)
 {
-    static const struct nested zeros[] = {{.mechanism = CKM_ECDH1_DERIVE}, {.mechanism = 0x4029},
-                                          {.mechanism = CKM_CMS_SIG}, {.mechanism = 0x402a}};
+    static const struct nested zeros[] = {{.mechanism = CKM_ECDH1_DERIVE},
+                                          {.mechanism = 0x4029},
+                                          {.mechanism = CKM_CMS_SIG},
+                                          {.mechanism = 0x402a}};
     begin("RSA, SHA1");
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
         EXPECT(derive(&zeros[i], sizeof zeros[i].words), CKR_OK);
@@ -131,9 +143,9 @@ END_TEST
 
 START_TEST(mechanisms_that_contain_each_other_end)
 {
-    CK_ULONG         words[8] = {0};
+    CK_ULONG words[8] = {0};
     CK_OBJECT_HANDLE key;
-    CK_MECHANISM     circle = {CKM_CMS_SIG, words, sizeof words};
+    CK_MECHANISM circle = {CKM_CMS_SIG, words, sizeof words};
     words[1] = words[2] = (CK_ULONG)&circle;
     begin("MD5");
     EXPECT(fn->C_DeriveKey(1, &circle, 1, NULL, 0, &key), CKR_OK);

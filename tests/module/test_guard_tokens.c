@@ -9,24 +9,29 @@
 /* NSS: its slot for cryptography needs no database and no login. */
 static const struct token {
     const char *path, *settings;
-    bool        needs_login;
+    bool needs_login;
 } tokens[] = {
     {"/usr/lib/softhsm/libsofthsm2.so", "", true},
     {"/usr/lib/x86_64-linux-gnu/libsoftokn3.so",
-     "x-target-init: configdir='' certPrefix='' keyPrefix='' secmod='' flags=noModDB,noCertDB,readOnly\n", false},
+     "x-target-init: configdir='' certPrefix='' keyPrefix='' secmod='' "
+     "flags=noModDB,noCertDB,readOnly\n",
+     false},
 };
 enum { TOKENS = sizeof tokens / sizeof *tokens, SIGNATURE_MOST_BYTES = 512 };
 
-static CK_UTF8CHAR       pin[] = "1234", so_pin[] = "12345678", label[33] = "guard                           ";
-static CK_BBOOL          yes = CK_TRUE, no = CK_FALSE;
-static CK_BYTE           f4[] = {1, 0, 1};
+static CK_UTF8CHAR pin[] = "1234", so_pin[] = "12345678",
+                   label[33] = "guard                           ";
+static CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
+static CK_BYTE f4[] = {1, 0, 1};
 static CK_FUNCTION_LIST *bare; /* the token's own list: what it does is not guarded */
 static CK_SESSION_HANDLE session;
 
-static CK_BYTE md5_info[34] = "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10"
-                              "0123456789abcdef";
-static CK_BYTE sha256_info[51] = "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
-                                 "0123456789abcdef0123456789abcdef";
+static CK_BYTE md5_info[34] =
+    "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10"
+    "0123456789abcdef";
+static CK_BYTE sha256_info[51] =
+    "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
+    "0123456789abcdef0123456789abcdef";
 static CK_BYTE secp256r1[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
 static CK_BYTE secp384r1[] = "\x06\x05\x2b\x81\x04\x00\x22";
 
@@ -43,9 +48,9 @@ static void make_softhsm_token(CK_SLOT_ID slot)
 static bool begin(int number, const char *settings)
 {
     const struct token *token = &tokens[number];
-    char                whole[512], path[128];
-    CK_SLOT_ID          slots[16];
-    CK_ULONG            count = 16;
+    char whole[512], path[128];
+    CK_SLOT_ID slots[16];
+    CK_ULONG count = 16;
     if (access(token->path, R_OK) != 0)
         return false;
     snprintf(path, sizeof path, "%s/softhsm2.conf", root);
@@ -72,19 +77,23 @@ struct pair {
     CK_OBJECT_HANDLE public, private;
 };
 
-static CK_RV make(CK_FUNCTION_LIST *by, CK_MECHANISM_TYPE type, CK_ATTRIBUTE size, struct pair *pair)
+static CK_RV make(CK_FUNCTION_LIST *by, CK_MECHANISM_TYPE type, CK_ATTRIBUTE size,
+                  struct pair *pair)
 {
     CK_MECHANISM mechanism = {type, NULL, 0};
-    CK_ATTRIBUTE public[] = {size, {CKA_VERIFY, &yes, sizeof yes}, {CKA_TOKEN, &no, sizeof no},
+    CK_ATTRIBUTE public[] = {size,
+                             {CKA_VERIFY, &yes, sizeof yes},
+                             {CKA_TOKEN, &no, sizeof no},
                              {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
     CK_ATTRIBUTE private[] = {{CKA_SIGN, &yes, sizeof yes}, {CKA_TOKEN, &no, sizeof no}};
-    return by->C_GenerateKeyPair(session, &mechanism, public, type == CKM_EC_KEY_PAIR_GEN ? 3 : 4, private, 2,
-                                 &pair->public, &pair->private);
+    return by->C_GenerateKeyPair(session, &mechanism, public, type == CKM_EC_KEY_PAIR_GEN ? 3 : 4,
+                                 private, 2, &pair->public, &pair->private);
 }
 
 static CK_RV make_rsa(CK_FUNCTION_LIST *by, CK_ULONG bits, struct pair *pair)
 {
-    return make(by, CKM_RSA_PKCS_KEY_PAIR_GEN, (CK_ATTRIBUTE){CKA_MODULUS_BITS, &bits, sizeof bits}, pair);
+    return make(by, CKM_RSA_PKCS_KEY_PAIR_GEN, (CK_ATTRIBUTE){CKA_MODULUS_BITS, &bits, sizeof bits},
+                pair);
 }
 
 static CK_RV sign(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data, CK_ULONG data_bytes,
@@ -95,8 +104,8 @@ static CK_RV sign(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data, 
     return rv != CKR_OK ? rv : fn->C_Sign(session, data, data_bytes, signature, signature_bytes);
 }
 
-static CK_RV verify(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data, CK_ULONG data_bytes,
-                    CK_BYTE *signature, CK_ULONG signature_bytes)
+static CK_RV verify(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data,
+                    CK_ULONG data_bytes, CK_BYTE *signature, CK_ULONG signature_bytes)
 {
     CK_RV rv = fn->C_VerifyInit(session, mechanism, key);
     return rv != CKR_OK ? rv : fn->C_Verify(session, data, data_bytes, signature, signature_bytes);
@@ -105,32 +114,36 @@ static CK_RV verify(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data
 START_TEST(rsa_keys_are_measured)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
-    CK_BYTE      signature[SIGNATURE_MOST_BYTES];
-    CK_ULONG     signature_bytes;
-    struct pair  small, large, none;
+    CK_BYTE signature[SIGNATURE_MOST_BYTES];
+    CK_ULONG signature_bytes;
+    struct pair small, large, none;
     if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
         return;
     EXPECT(make_rsa(fn, 1024, &none), CKR_KEY_SIZE_RANGE);
     EXPECT(make_rsa(bare, 1024, &small), CKR_OK);
     EXPECT(make_rsa(fn, 2048, &large), CKR_OK);
-    EXPECT(sign(&rsa, small.private, sha256_info, 51, signature, &signature_bytes), CKR_KEY_SIZE_RANGE);
+    EXPECT(sign(&rsa, small.private, sha256_info, 51, signature, &signature_bytes),
+           CKR_KEY_SIZE_RANGE);
     EXPECT(fn->C_VerifyInit(session, &rsa, small.public), CKR_KEY_SIZE_RANGE);
     EXPECT(sign(&rsa, large.private, sha256_info, 51, signature, &signature_bytes), CKR_OK);
     EXPECT(verify(&rsa, large.public, sha256_info, 51, signature, signature_bytes), CKR_OK);
 
     /* What is no more is for the token to judge, in its own words. */
     EXPECT(fn->C_DestroyObject(session, large.private), CKR_OK);
-    EXPECT(fn->C_SignInit(session, &rsa, large.private), bare->C_SignInit(session, &rsa, large.private));
+    EXPECT(fn->C_SignInit(session, &rsa, large.private),
+           bare->C_SignInit(session, &rsa, large.private));
 }
 END_TEST
 
 START_TEST(an_imported_rsa_key_is_measured)
 {
-    CK_BYTE         modulus[256];
+    CK_BYTE modulus[256];
     CK_OBJECT_CLASS class = CKO_PUBLIC_KEY;
-    CK_KEY_TYPE     type = CKK_RSA;
-    CK_ATTRIBUTE    key[] = {{CKA_CLASS, &class, sizeof class}, {CKA_KEY_TYPE, &type, sizeof type},
-                             {CKA_MODULUS, modulus, 128}, {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
+    CK_KEY_TYPE type = CKK_RSA;
+    CK_ATTRIBUTE key[] = {{CKA_CLASS, &class, sizeof class},
+                          {CKA_KEY_TYPE, &type, sizeof type},
+                          {CKA_MODULUS, modulus, 128},
+                          {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
     CK_OBJECT_HANDLE object;
     if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
         return;
@@ -144,22 +157,26 @@ END_TEST
 /* Only when it is unwrapped can its size be seen; then it is gone again, and no handle is left. */
 START_TEST(an_unwrapped_rsa_key_is_measured)
 {
-    static const CK_MECHANISM_TYPE wrapping[TOKENS] = {0x210a /* AES_KEY_WRAP_PAD */, CKM_AES_CBC_PAD};
-    CK_BYTE                        iv[16] = {0}, wrapped[2048];
-    CK_ULONG                       wrapped_bytes = sizeof wrapped, aes_bytes = 32;
-    CK_OBJECT_CLASS                class = CKO_PRIVATE_KEY;
-    CK_KEY_TYPE                    type = CKK_RSA;
-    CK_MECHANISM                   aes_gen = {CKM_AES_KEY_GEN, NULL, 0}, wrap = {wrapping[_i], NULL, 0};
-    CK_ATTRIBUTE     aes_key[] = {{CKA_VALUE_LEN, &aes_bytes, sizeof aes_bytes}, {CKA_WRAP, &yes, sizeof yes},
-                                  {CKA_UNWRAP, &yes, sizeof yes}};
-    CK_ATTRIBUTE     key[] = {{CKA_CLASS, &class, sizeof class}, {CKA_KEY_TYPE, &type, sizeof type},
-                              {CKA_SIGN, &yes, sizeof yes}};
+    static const CK_MECHANISM_TYPE wrapping[TOKENS] = {0x210a /* AES_KEY_WRAP_PAD */,
+                                                       CKM_AES_CBC_PAD};
+    CK_BYTE iv[16] = {0}, wrapped[2048];
+    CK_ULONG wrapped_bytes = sizeof wrapped, aes_bytes = 32;
+    CK_OBJECT_CLASS class = CKO_PRIVATE_KEY;
+    CK_KEY_TYPE type = CKK_RSA;
+    CK_MECHANISM aes_gen = {CKM_AES_KEY_GEN, NULL, 0}, wrap = {wrapping[_i], NULL, 0};
+    CK_ATTRIBUTE aes_key[] = {{CKA_VALUE_LEN, &aes_bytes, sizeof aes_bytes},
+                              {CKA_WRAP, &yes, sizeof yes},
+                              {CKA_UNWRAP, &yes, sizeof yes}};
+    CK_ATTRIBUTE key[] = {{CKA_CLASS, &class, sizeof class},
+                          {CKA_KEY_TYPE, &type, sizeof type},
+                          {CKA_SIGN, &yes, sizeof yes}};
     CK_OBJECT_HANDLE aes, unwrapped = 4711;
-    CK_ULONG         bits = 1024;
-    CK_MECHANISM     rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0};
-    CK_ATTRIBUTE     public[] = {{CKA_MODULUS_BITS, &bits, sizeof bits}, {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
-    CK_ATTRIBUTE     private[] = {{CKA_EXTRACTABLE, &yes, sizeof yes}, {CKA_SENSITIVE, &no, sizeof no}};
-    struct pair      small, large;
+    CK_ULONG bits = 1024;
+    CK_MECHANISM rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0};
+    CK_ATTRIBUTE public[] = {{CKA_MODULUS_BITS, &bits, sizeof bits},
+                             {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
+    CK_ATTRIBUTE private[] = {{CKA_EXTRACTABLE, &yes, sizeof yes}, {CKA_SENSITIVE, &no, sizeof no}};
+    struct pair small, large;
     if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
         return;
     if (wrap.mechanism == CKM_AES_CBC_PAD) {
@@ -167,16 +184,22 @@ START_TEST(an_unwrapped_rsa_key_is_measured)
         wrap.ulParameterLen = sizeof iv;
     }
     EXPECT(bare->C_GenerateKey(session, &aes_gen, aes_key, 3, &aes), CKR_OK);
-    EXPECT(bare->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &small.public, &small.private), CKR_OK);
+    EXPECT(bare->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &small.public,
+                                   &small.private),
+           CKR_OK);
     EXPECT(bare->C_WrapKey(session, &wrap, aes, small.private, wrapped, &wrapped_bytes), CKR_OK);
-    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped),
+           CKR_KEY_SIZE_RANGE);
     ck_assert_uint_eq(unwrapped, CK_INVALID_HANDLE);
 
     bits = 2048;
     wrapped_bytes = sizeof wrapped;
-    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &large.public, &large.private), CKR_OK);
+    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, public, 2, private, 2, &large.public,
+                                 &large.private),
+           CKR_OK);
     EXPECT(fn->C_WrapKey(session, &wrap, aes, large.private, wrapped, &wrapped_bytes), CKR_OK);
-    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped), CKR_OK);
+    EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped),
+           CKR_OK);
 }
 END_TEST
 
@@ -185,9 +208,9 @@ START_TEST(curves_are_known)
     CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
     CK_ATTRIBUTE denied = {CKA_EC_PARAMS, secp256r1, sizeof secp256r1 - 1};
     CK_ATTRIBUTE permitted = {CKA_EC_PARAMS, secp384r1, sizeof secp384r1 - 1};
-    CK_BYTE      signature[SIGNATURE_MOST_BYTES];
-    CK_ULONG     signature_bytes;
-    struct pair  one, other;
+    CK_BYTE signature[SIGNATURE_MOST_BYTES];
+    CK_ULONG signature_bytes;
+    struct pair one, other;
     if (!begin(_i, "x-disabled-algorithms: secp256r1"))
         return;
     EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_CURVE_NOT_SUPPORTED);
@@ -204,16 +227,18 @@ END_TEST
 START_TEST(the_digest_in_a_digest_info_is_seen)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
-    CK_BYTE      signature[SIGNATURE_MOST_BYTES];
-    CK_ULONG     signature_bytes;
-    struct pair  pair;
+    CK_BYTE signature[SIGNATURE_MOST_BYTES];
+    CK_ULONG signature_bytes;
+    struct pair pair;
     if (!begin(_i, "x-disabled-algorithms: MD5withRSA"))
         return;
     EXPECT(make_rsa(fn, 2048, &pair), CKR_OK);
     for (int i = 0; i < 3; i++) {
-        EXPECT(sign(&rsa, pair.private, md5_info, sizeof md5_info, signature, &signature_bytes), CKR_DATA_INVALID);
+        EXPECT(sign(&rsa, pair.private, md5_info, sizeof md5_info, signature, &signature_bytes),
+               CKR_DATA_INVALID);
         EXPECT(sign(&rsa, pair.private, sha256_info, 51, signature, &signature_bytes), CKR_OK);
-        EXPECT(verify(&rsa, pair.public, md5_info, sizeof md5_info, signature, signature_bytes), CKR_DATA_INVALID);
+        EXPECT(verify(&rsa, pair.public, md5_info, sizeof md5_info, signature, signature_bytes),
+               CKR_DATA_INVALID);
         EXPECT(verify(&rsa, pair.public, sha256_info, 51, signature, signature_bytes), CKR_OK);
     }
 }
@@ -221,13 +246,13 @@ END_TEST
 
 START_TEST(hashes_of_pss_and_oaep_are_seen)
 {
-    CK_RSA_PKCS_PSS_PARAMS  pss = {CKM_SHA_1, 1, 20};
+    CK_RSA_PKCS_PSS_PARAMS pss = {CKM_SHA_1, 1, 20};
     CK_RSA_PKCS_OAEP_PARAMS oaep = {CKM_SHA_1, 1, 1, NULL, 0};
-    CK_MECHANISM            signs = {CKM_RSA_PKCS_PSS, &pss, sizeof pss};
-    CK_MECHANISM            encrypts = {CKM_RSA_PKCS_OAEP, &oaep, sizeof oaep};
-    CK_BYTE                 signature[SIGNATURE_MOST_BYTES];
-    CK_ULONG                signature_bytes;
-    struct pair             pair;
+    CK_MECHANISM signs = {CKM_RSA_PKCS_PSS, &pss, sizeof pss};
+    CK_MECHANISM encrypts = {CKM_RSA_PKCS_OAEP, &oaep, sizeof oaep};
+    CK_BYTE signature[SIGNATURE_MOST_BYTES];
+    CK_ULONG signature_bytes;
+    struct pair pair;
     if (!begin(_i, "x-disabled-algorithms: SHA-1"))
         return;
     EXPECT(make_rsa(fn, 2048, &pair), CKR_OK);
@@ -244,8 +269,8 @@ END_TEST
 START_TEST(digests_are_refused)
 {
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0}, sha256 = {CKM_SHA256, NULL, 0};
-    CK_BYTE      digest[32];
-    CK_ULONG     digest_bytes = sizeof digest;
+    CK_BYTE digest[32];
+    CK_ULONG digest_bytes = sizeof digest;
     if (!begin(_i, "x-disabled-algorithms: MD5"))
         return;
     EXPECT(fn->C_DigestInit(session, &md5), CKR_MECHANISM_INVALID);

@@ -32,7 +32,8 @@ static CK_RV request(CK_ULONG len_bytes)
     memset(buf, 0, sizeof buf);
     CK_RV rv = fn->C_GenerateRandom(session, buf, len_bytes);
     for (size_t i = 0; rv != CKR_OK && i < sizeof buf; i++)
-        ck_assert_msg(buf[i] == 0, "a request of %lu failed, and byte %zu is %02x", len_bytes, i, buf[i]);
+        ck_assert_msg(buf[i] == 0, "a request of %lu failed, and byte %zu is %02x", len_bytes, i,
+                      buf[i]);
     if (rv == CKR_OK)
         words_note(buf, len_bytes);
     return rv;
@@ -168,7 +169,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, alarms_that_are_not_in_a_row_do_not_add_up);
     tcase_add_loop_test(tcase, bytes_that_are_bad_twice_end_it_for_every_length_below_the_token, 0,
                         FAULTS * SETTINGS);
-    tcase_add_loop_test(tcase, a_token_that_recovers_late_is_not_believed_until_finalize, 0, SETTINGS);
+    tcase_add_loop_test(tcase, a_token_that_recovers_late_is_not_believed_until_finalize, 0,
+                        SETTINGS);
     tcase_add_test(tcase, requests_for_nothing_are_still_the_tokens_to_answer);
     tcase_add_test(tcase, one_slot_that_fails_leaves_the_others_alone);
     tcase_add_test(tcase, what_the_prefetch_finds_counts_too);

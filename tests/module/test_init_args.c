@@ -19,7 +19,8 @@ static CK_RV use(CK_VOID_PTR mutex)
 #define NOWHERE ((void *)1)
 
 static struct init_args_of_nss nothing = {{.flags = 0}, NULL};
-static struct init_args_of_nss locking = {{.flags = CKF_OS_LOCKING_OK, .pReserved = NOWHERE}, NOWHERE};
+static struct init_args_of_nss locking = {{.flags = CKF_OS_LOCKING_OK, .pReserved = NOWHERE},
+                                          NOWHERE};
 static struct init_args_of_nss no_thread = {
     {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS}, NOWHERE};
 static struct init_args_of_nss callbacks = {{make, use, use, use, 0, NULL}, NULL};
@@ -32,8 +33,8 @@ enum given {
 
 static const struct {
     const char *name;
-    void       *args;
-    enum given  given;
+    void *args;
+    enum given given;
     const char *settings;
 } forms[] = {
     {"NULL", NULL, PLAIN, ""},
@@ -92,7 +93,7 @@ START_TEST(the_targets_refusal_is_the_callers_answer)
 {
     static const CK_RV refusals[] = {CKR_ARGUMENTS_BAD, CKR_HOST_MEMORY, CKR_NEED_TO_CREATE_THREADS,
                                      CKR_CANT_LOCK, 0x80004711};
-    struct inits      *inits = begin("");
+    struct inits *inits = begin("");
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         inits->calls = 0;
         inits->answers[0] = inits->answers[1] = refusals[i];

@@ -32,8 +32,8 @@ static const struct {
     {"/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so", ""},
 };
 
-static void          *bare;
-static list_getter    get_interfaces;
+static void *bare;
+static list_getter get_interfaces;
 static interface_getter get_interface;
 
 /* Loads the proxy before the target of that number. False if it is not there. */
@@ -57,10 +57,11 @@ static void *own_symbol(const char *name)
 {
     Dl_info own;
     Dl_info found;
-    void   *symbol = dlsym(bare, name);
+    void *symbol = dlsym(bare, name);
     dladdr(dlsym(bare, "C_GetFunctionList"), &own);
-    return symbol != NULL && dladdr(symbol, &found) != 0 && own.dli_fbase == found.dli_fbase ? symbol
-                                                                                             : NULL;
+    return symbol != NULL && dladdr(symbol, &found) != 0 && own.dli_fbase == found.dli_fbase
+               ? symbol
+               : NULL;
 }
 
 static const CK_VERSION *version_of(const CK_INTERFACE *interface)
@@ -76,8 +77,8 @@ static bool is_standard(const CK_INTERFACE *interface)
 static CK_ULONG bare_interfaces(CK_INTERFACE *interfaces)
 {
     static CK_FUNCTION_LIST_PTR plain;
-    CK_ULONG                    count = INTERFACES_MOST;
-    list_getter                 get = (list_getter)own_symbol("C_GetInterfaceList");
+    CK_ULONG count = INTERFACES_MOST;
+    list_getter get = (list_getter)own_symbol("C_GetInterfaceList");
     if (get != NULL) {
         EXPECT(get(interfaces, &count), CKR_OK);
         return count;
@@ -96,8 +97,8 @@ static CK_ULONG functions_of(const CK_VERSION *version)
 
 static void is_ours_and_full(const CK_INTERFACE *interface)
 {
-    Dl_info      self;
-    Dl_info      home;
+    Dl_info self;
+    Dl_info home;
     void *const *functions = interface->pFunctionList;
     dladdr((void *)get_interface, &self);
     for (CK_ULONG i = 1; i <= functions_of(version_of(interface)); i++) {
@@ -111,7 +112,7 @@ START_TEST(the_same_interfaces_are_offered_in_the_same_order)
 {
     CK_INTERFACE theirs[INTERFACES_MOST];
     CK_INTERFACE ours[INTERFACES_MOST];
-    CK_ULONG     count = INTERFACES_MOST;
+    CK_ULONG count = INTERFACES_MOST;
     if (!begin(_i))
         return;
     CK_ULONG wanted = bare_interfaces(theirs);
@@ -147,8 +148,8 @@ END_TEST
 
 START_TEST(each_offered_interface_can_be_asked_for)
 {
-    CK_INTERFACE  ours[INTERFACES_MOST];
-    CK_ULONG      count = INTERFACES_MOST;
+    CK_INTERFACE ours[INTERFACES_MOST];
+    CK_ULONG count = INTERFACES_MOST;
     CK_INTERFACE *one;
     if (!begin(_i))
         return;
@@ -172,11 +173,11 @@ END_TEST
 
 START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
 {
-    CK_INTERFACE  never;
+    CK_INTERFACE never;
     CK_INTERFACE *one = &never;
-    CK_INTERFACE  ours[INTERFACES_MOST];
-    CK_VERSION    unknown = {9, 9};
-    CK_ULONG      count = 0;
+    CK_INTERFACE ours[INTERFACES_MOST];
+    CK_VERSION unknown = {9, 9};
+    CK_ULONG count = 0;
     if (!begin(_i))
         return;
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &unknown, &one, 0), CKR_OK);
@@ -184,8 +185,8 @@ START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
     ck_assert_ptr_eq(one, &never);
     /* Unknown flags are an error, but there are modules that do not look. */
     interface_getter theirs = (interface_getter)own_symbol("C_GetInterface");
-    CK_INTERFACE    *other;
-    CK_RV            rv = get_interface(NULL, NULL, &one, ~0UL);
+    CK_INTERFACE *other;
+    CK_RV rv = get_interface(NULL, NULL, &one, ~0UL);
     ck_assert(theirs != NULL ? rv == theirs(NULL, NULL, &other, ~0UL) : rv != CKR_OK);
     EXPECT(get_interface(NULL, NULL, NULL, 0), CKR_ARGUMENTS_BAD);
     EXPECT(get_interfaces(NULL, NULL), CKR_ARGUMENTS_BAD);
@@ -200,18 +201,19 @@ END_TEST
 
 START_TEST(null_members_of_the_target_are_filled)
 {
-    CK_BYTE  bytes[8];
+    CK_BYTE bytes[8];
     CK_ULONG len_bytes = sizeof bytes;
     knob("NULL_MEMBERS", "1");
     proxy_before("counting", "");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
-    CK_INTERFACE      as_interface = {(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0};
+    CK_INTERFACE as_interface = {(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0};
     get_interface = (interface_getter)dlsym(proxy, "C_GetInterface");
     is_ours_and_full(&as_interface);
     EXPECT(fn->C_GetFunctionStatus(session), CKR_FUNCTION_NOT_SUPPORTED);
     EXPECT(fn->C_DigestKey(session, 1), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(fn->C_SignEncryptUpdate(session, bytes, 8, bytes, &len_bytes), CKR_FUNCTION_NOT_SUPPORTED);
+    EXPECT(fn->C_SignEncryptUpdate(session, bytes, 8, bytes, &len_bytes),
+           CKR_FUNCTION_NOT_SUPPORTED);
     EXPECT(fn->C_SetPIN(session, bytes, 4, bytes, 4), CKR_FUNCTION_NOT_SUPPORTED);
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
 }
@@ -220,8 +222,8 @@ END_TEST
 /* Anything more would capture calls inside a target that is loaded after it. */
 START_TEST(three_symbols_are_exported)
 {
-    char  command[512];
-    char  names[1024];
+    char command[512];
+    char names[1024];
     FILE *pipe;
     snprintf(command, sizeof command,
              "nm -D --defined-only %s | cut -d' ' -f3 | grep -v '^__' | sort | tr '\\n' ' '",

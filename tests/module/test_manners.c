@@ -7,7 +7,7 @@
 #include "words_seen.h"
 
 static CK_SESSION_HANDLE session;
-static CK_BYTE           bytes[128 * 1024];
+static CK_BYTE bytes[128 * 1024];
 
 static void begin(const char *settings)
 {
@@ -20,9 +20,9 @@ static void begin(const char *settings)
 static const struct limits {
     const char *min;
     const char *max;
-    CK_ULONG    max_bytes;
+    CK_ULONG max_bytes;
     const char *code;
-    CK_RV       rv;
+    CK_RV rv;
 } limits[] = {
     {"8", "1024", 1024, "0x7", CKR_ARGUMENTS_BAD},   {"1", "256", 256, "0x7", CKR_ARGUMENTS_BAD},
     {"1", "32", 32, "0x7", CKR_ARGUMENTS_BAD},       {"1", "250", 250, "0x21", CKR_DATA_LEN_RANGE},
@@ -108,9 +108,12 @@ START_TEST(a_token_that_always_fails_is_asked_once_a_request_and_heals)
 {
     static const struct {
         const char *code;
-        CK_RV       rv;
-    } failures[] = {{"0x20", CKR_DATA_INVALID}, {"0x7", CKR_ARGUMENTS_BAD}, {"0x30", CKR_DEVICE_ERROR},
-                    {"0x101", CKR_USER_NOT_LOGGED_IN}, {"0x6", CKR_FUNCTION_FAILED}};
+        CK_RV rv;
+    } failures[] = {{"0x20", CKR_DATA_INVALID},
+                    {"0x7", CKR_ARGUMENTS_BAD},
+                    {"0x30", CKR_DEVICE_ERROR},
+                    {"0x101", CKR_USER_NOT_LOGGED_IN},
+                    {"0x6", CKR_FUNCTION_FAILED}};
     knob("FAIL_AFTER", "0");
     knob("FAIL_CODE", failures[_i].code);
     begin("");
@@ -161,11 +164,13 @@ START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
     ck_assert_uint_eq(target_calls("C_GenerateRandom"), 0);
 
     word_draw(session);
-    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"), 1);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"),
+                      1);
     wait_until_quiet();
     unsigned own = target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom");
     words_draw(session, 16, 512);
-    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"), own);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"),
+                      own);
     words_check(60);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
@@ -227,15 +232,16 @@ START_TEST(idle_means_silent)
     sleep(3);
     ck_assert_uint_eq(target_calls_in_all(), before);
     /* Its session is given back, too. */
-    ck_assert_uint_eq(target_calls_by_others("C_OpenSession"), target_calls_by_others("C_CloseSession"));
+    ck_assert_uint_eq(target_calls_by_others("C_OpenSession"),
+                      target_calls_by_others("C_CloseSession"));
 }
 END_TEST
 
 START_TEST(who_draws_nothing_causes_no_call_of_ours)
 {
     CK_TOKEN_INFO info;
-    CK_SLOT_ID    slot;
-    CK_ULONG      count = 1;
+    CK_SLOT_ID slot;
+    CK_ULONG count = 1;
     words_begin();
     proxy_before("counting", "");
     initialize();
@@ -252,7 +258,7 @@ END_TEST
 START_TEST(the_prefetch_stands_aside_while_an_operation_is_open)
 {
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
-    CK_ULONG     len_bytes = 0;
+    CK_ULONG len_bytes = 0;
     begin("");
     EXPECT(fn->C_DigestInit(session, &mechanism), CKR_OK);
     words_draw(session, 16, 32768);
@@ -298,7 +304,8 @@ START_TEST(a_pause_is_enough_for_fifty_requests_of_16_bytes)
     wait_until_quiet();
     unsigned own = target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom");
     words_draw(patient, 16, 800);
-    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"), own);
+    ck_assert_uint_eq(target_calls("C_GenerateRandom") - target_calls_by_others("C_GenerateRandom"),
+                      own);
 }
 END_TEST
 

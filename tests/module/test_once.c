@@ -27,11 +27,11 @@ enum {
 
 /* One thread's share: bytes of it, by requests of 1 to size_most bytes. */
 struct share {
-    pthread_t       thread;
-    size_t          bytes; /* 0: until told to stop */
-    size_t          size_most;
-    unsigned        seed;
-    unsigned        failures;
+    pthread_t thread;
+    size_t bytes; /* 0: until told to stop */
+    size_t size_most;
+    unsigned seed;
+    unsigned failures;
 };
 
 static atomic_bool stop;
@@ -43,8 +43,8 @@ static unsigned next_number(unsigned *seed)
 }
 
 /* A stretch of requests of all sizes. Returns how many failed. */
-static unsigned draw_stretch(CK_SESSION_HANDLE session, uint8_t *bytes, size_t len_bytes, size_t size_most,
-                             unsigned *seed)
+static unsigned draw_stretch(CK_SESSION_HANDLE session, uint8_t *bytes, size_t len_bytes,
+                             size_t size_most, unsigned *seed)
 {
     unsigned failures = 0;
     for (size_t at = 0; at < len_bytes;) {
@@ -60,14 +60,15 @@ static unsigned draw_stretch(CK_SESSION_HANDLE session, uint8_t *bytes, size_t l
 
 static void *draw_share(void *argument)
 {
-    struct share     *share = argument;
+    struct share *share = argument;
     CK_SESSION_HANDLE session;
-    uint8_t           bytes[STRETCH_BYTES];
+    uint8_t bytes[STRETCH_BYTES];
     if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
         share->failures++;
     for (size_t done = 0; share->bytes == 0 ? !atomic_load(&stop) : done < share->bytes;
          done += sizeof bytes)
-        share->failures += draw_stretch(session, bytes, sizeof bytes, share->size_most, &share->seed);
+        share->failures +=
+            draw_stretch(session, bytes, sizeof bytes, share->size_most, &share->seed);
     return NULL;
 }
 
@@ -99,9 +100,9 @@ static void before_counting(const char *settings)
 
 /* In all about a million words: many small requests, fewer large ones. */
 static const struct {
-    unsigned    threads;
-    size_t      size_most;
-    size_t      bytes; /* of all threads */
+    unsigned threads;
+    size_t size_most;
+    size_t bytes; /* of all threads */
     const char *settings;
 } crowds[] = {
     {1, 1024, 1024 * 1024, ""},
@@ -135,7 +136,8 @@ START_TEST(no_word_is_served_twice_while_pools_are_dropped)
     start(2, 1024 * 1024, 64);
     for (int i = 0; i < 200; i++) {
         EXPECT(fn->C_SeedRandom(session, seed, sizeof seed), CKR_OK);
-        EXPECT(i % 2 == 0 ? fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4) : fn->C_Logout(session),
+        EXPECT(i % 2 == 0 ? fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4)
+                          : fn->C_Logout(session),
                CKR_OK);
         usleep(500);
     }
@@ -194,8 +196,10 @@ static void child_of_a_strict_token(CK_SESSION_HANDLE parents)
 {
     uint8_t bytes[32];
     alarm(CHILD_HANGS_S);
-    CHILD_EXPECT(1, fn->C_GenerateRandom(parents, bytes, sizeof bytes), CKR_CRYPTOKI_NOT_INITIALIZED);
-    CHILD_EXPECT(2, fn->C_GetSessionInfo(parents, &(CK_SESSION_INFO){0}), CKR_CRYPTOKI_NOT_INITIALIZED);
+    CHILD_EXPECT(1, fn->C_GenerateRandom(parents, bytes, sizeof bytes),
+                 CKR_CRYPTOKI_NOT_INITIALIZED);
+    CHILD_EXPECT(2, fn->C_GetSessionInfo(parents, &(CK_SESSION_INFO){0}),
+                 CKR_CRYPTOKI_NOT_INITIALIZED);
     child_initializes();
     CHILD_EXPECT(3, fn->C_Finalize(NULL), CKR_OK);
     _exit(0);
@@ -309,7 +313,7 @@ START_TEST(a_vfork_child_leaves_the_parents_pool_alone)
     CK_SESSION_HANDLE session = open_session(0, 0);
     words_draw(session, 16, 4096);
     uint64_t lowest = words_made();
-    pid_t    child = vfork();
+    pid_t child = vfork();
     if (child == 0)
         _exit(0);
     reap(child);
@@ -329,8 +333,10 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, no_word_is_served_twice_while_pools_are_dropped);
     if (CHILDREN_MAY_ALLOCATE) {
         tcase_add_loop_test(tcase, a_child_that_initializes_gets_words_of_its_own, 0, HOWS);
-        tcase_add_loop_test(tcase, a_child_that_does_not_initialize_is_handed_on_to_the_token, 0, HOWS);
-        tcase_add_loop_test(tcase, a_lax_token_is_initialized_already_and_the_child_may_go_on, 0, HOWS);
+        tcase_add_loop_test(tcase, a_child_that_does_not_initialize_is_handed_on_to_the_token, 0,
+                            HOWS);
+        tcase_add_loop_test(tcase, a_lax_token_is_initialized_already_and_the_child_may_go_on, 0,
+                            HOWS);
         tcase_add_test(tcase, grandchildren_get_words_of_their_own);
         tcase_add_test(tcase, two_hundred_forks_under_load_neither_hang_nor_repeat);
     }

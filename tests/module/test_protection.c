@@ -32,9 +32,9 @@ static void begin(CK_C_INITIALIZE_ARGS *args, const char *settings)
 
 static unsigned long locked_kb(void)
 {
-    char          line[256];
+    char line[256];
     unsigned long kb = 0;
-    FILE         *file = fopen("/proc/self/status", "re");
+    FILE *file = fopen("/proc/self/status", "re");
     while (file != NULL && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, "VmLck:", 6) == 0)
             kb = strtoul(line + 6, NULL, 10);
@@ -78,7 +78,7 @@ END_TEST
 static void lock_no_memory(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct   data[2];
+    struct __user_cap_data_struct data[2];
     ck_assert_int_eq((int)syscall(SYS_capget, &header, data), 0);
     data[0].effective &= ~(1U << CAP_IPC_LOCK);
     ck_assert_int_eq((int)syscall(SYS_capset, &header, data), 0);
@@ -113,7 +113,8 @@ static bool kill_who_locks(void)
 START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
 {
     if (!kill_who_locks()) {
-        puts("a_pool_that_is_told_so_never_asks_for_locked_memory: skipped, no seccomp filters here");
+        puts("a_pool_that_is_told_so_never_asks_for_locked_memory: skipped, no seccomp filters "
+             "here");
         return;
     }
     begin(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
@@ -158,7 +159,7 @@ static bool count_calls(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
     };
     struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
-    struct sigaction  action = {.sa_handler = count_call};
+    struct sigaction action = {.sa_handler = count_call};
     return sigaction(SIGSYS, &action, NULL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
@@ -208,7 +209,8 @@ START_TEST(without_its_droppable_page_a_pool_serves_nothing_older)
     begin(&os_locking, "x-pool-max-age: 1min");
     void *page = smaps_first(" dp");
     if (page == NULL) {
-        puts("without_its_droppable_page_a_pool_serves_nothing_older: skipped, this kernel has no such pages");
+        puts("without_its_droppable_page_a_pool_serves_nothing_older: skipped, this kernel has no "
+             "such pages");
         return;
     }
     for (int i = 0; i < 5; i++) {
@@ -226,7 +228,8 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_test(tcase, all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap);
+    tcase_add_test(tcase,
+                   all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap);
     tcase_add_test(tcase, where_no_memory_may_be_locked_the_pool_works_unlocked);
     tcase_add_test(tcase, a_pool_that_is_told_so_never_asks_for_locked_memory);
     tcase_add_test_raise_signal(tcase, the_filter_kills, SIGSYS);

@@ -99,7 +99,7 @@ START_TEST(large_requests_reach_the_token_as_they_are)
     static CK_BYTE bytes[1024 * 1024];
     begin_filled("");
     static const struct {
-        CK_ULONG    len_bytes;
+        CK_ULONG len_bytes;
         const char *in_log;
     } large[] = {{1025, " len=1025 "}, {65536, " len=65536 "}, {sizeof bytes, " len=1048576 "}};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
@@ -215,7 +215,7 @@ START_TEST(an_asynchronous_session_is_the_tokens_alone)
 {
     begin_filled("");
     CK_SESSION_HANDLE asynchronous = open_session(0, CKF_ASYNC_SESSION);
-    unsigned          before = own_requests();
+    unsigned before = own_requests();
     words_draw(asynchronous, 16, 320);
     ck_assert_uint_eq(own_requests(), before + 20);
 }
@@ -225,7 +225,7 @@ END_TEST
 START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
 {
     static CK_BYTE bytes[4096];
-    struct word    word;
+    struct word word;
     begin("x-pool-mix: kernel");
     for (size_t at = 0; at < 2048; at += 16)
         EXPECT(fn->C_GenerateRandom(session, bytes + at, 16), CKR_OK);
@@ -239,7 +239,7 @@ END_TEST
 static unsigned threads_now(void)
 {
     unsigned count = 0;
-    DIR     *tasks = opendir("/proc/self/task");
+    DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
         count += entry->d_name[0] != '.';
     closedir(tasks);

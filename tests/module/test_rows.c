@@ -10,7 +10,7 @@
 /* What stands behind every pointer that is passed: enough of it for whoever reads or writes there. */
 static _Alignas(16) unsigned char scratch[64 * 1024];
 
-static struct recording           *recording;
+static struct recording *recording;
 static const struct p11_functions *list;
 
 /* An argument is made of its name: unlike that of its neighbours, and the same each time. */
@@ -23,16 +23,17 @@ static uintptr_t value_of(const char *name, bool is_pointer)
 }
 
 /* All numbers of PKCS#11 are one of two types, all else is an address. */
-#define IS_POINTER(type)  _Generic((type)0, unsigned long: false, unsigned char: false, default: true)
+#define IS_POINTER(type)                                                                           \
+    _Generic((type)0, unsigned long : false, unsigned char : false, default : true)
 #define MADE(pair)        MADE_ pair
 #define MADE_(type, n)    (type) value_of(#n, IS_POINTER(type))
 #define AS_WORD(pair)     AS_WORD_ pair
-#define AS_WORD_(type, n) (uintptr_t)(type)value_of(#n, IS_POINTER(type))
+#define AS_WORD_(type, n) (uintptr_t)(type) value_of(#n, IS_POINTER(type))
 
 struct row {
     const char *name;
     CK_RV (*call)(void);
-    unsigned  count;
+    unsigned count;
     uintptr_t arguments[ARGUMENTS_MOST];
 };
 
@@ -77,7 +78,7 @@ static bool is_apart(const char *name)
 static const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
 {
     CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-    CK_VERSION    version = {major, minor};
+    CK_VERSION version = {major, minor};
     CK_INTERFACE *interface = NULL;
     get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
     EXPECT(get((CK_UTF8CHAR_PTR) "PKCS 11", &version, &interface, 0), CKR_OK);
@@ -104,7 +105,8 @@ static void row_is_handed_on(const struct row *row, CK_RV answer)
     ck_assert_str_eq(recording->function, row->name);
     ck_assert_uint_eq(recording->count, row->count);
     for (unsigned i = 0; i < row->count; i++)
-        ck_assert_msg(recording->arguments[i] == row->arguments[i], "%s: argument %u", row->name, i);
+        ck_assert_msg(recording->arguments[i] == row->arguments[i], "%s: argument %u", row->name,
+                      i);
 }
 
 START_TEST(every_row_reaches_its_namesake_with_its_arguments_and_answer)
@@ -126,8 +128,8 @@ START_TEST(the_rows_can_be_told_apart)
     for (unsigned i = 0; i < FUNCTIONS_3_2; i++)
         for (unsigned a = 0; a < rows[i].count; a++)
             for (unsigned b = 0; b < a; b++)
-                ck_assert_msg(rows[i].arguments[a] != rows[i].arguments[b], "%s: %u and %u", rows[i].name,
-                              a, b);
+                ck_assert_msg(rows[i].arguments[a] != rows[i].arguments[b], "%s: %u and %u",
+                              rows[i].name, a, b);
 }
 END_TEST
 
@@ -154,9 +156,10 @@ START_TEST(all_lists_lead_to_the_same_functions)
     load_3_2("");
     const struct p11_functions *older[] = {interface_list(3, 0), interface_list(2, 40),
                                            (const struct p11_functions *)fn};
-    static const unsigned       counts[] = {FUNCTIONS_3_0, FUNCTIONS_2_40, FUNCTIONS_2_40};
+    static const unsigned counts[] = {FUNCTIONS_3_0, FUNCTIONS_2_40, FUNCTIONS_2_40};
     for (size_t i = 0; i < sizeof older / sizeof *older; i++)
-        ck_assert_mem_eq((void *const *)older[i] + 1, (void *const *)list + 1, counts[i] * sizeof(void *));
+        ck_assert_mem_eq((void *const *)older[i] + 1, (void *const *)list + 1,
+                         counts[i] * sizeof(void *));
 }
 END_TEST
 

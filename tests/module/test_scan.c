@@ -37,14 +37,16 @@ static void draw(unsigned times, CK_ULONG len_bytes)
 static void nothing_served_is_found(const char *when)
 {
     struct scan found = scan_memory();
-    ck_assert_msg(found.served == 0, "%s: %lu pieces that were served are still there", when, found.served);
+    ck_assert_msg(found.served == 0, "%s: %lu pieces that were served are still there", when,
+                  found.served);
 }
 
 static void nothing_is_found(const char *when)
 {
     struct scan found = scan_memory();
-    ck_assert_msg(found.served + found.held == 0, "%s: %lu pieces that were served are there, and %lu others",
-                  when, found.served, found.held);
+    ck_assert_msg(found.served + found.held == 0,
+                  "%s: %lu pieces that were served are there, and %lu others", when, found.served,
+                  found.held);
 }
 
 START_TEST(a_scan_finds_what_is_there)
@@ -66,13 +68,10 @@ START_TEST(what_was_served_is_found_nowhere)
 {
     static const struct {
         const char *settings;
-        CK_ULONG    len_bytes;
-    } ways[] = {{"x-pool-max-age: 1min", 16},
-                {"x-pool-max-age: 1min", 24},
-                {"x-pool-max-age: 1min", 512},
-                {"x-pool-max-age: 1min", 1024},
-                {"x-pool-max-age: 1min", LARGEST},
-                {"x-pool: off", 64},
+        CK_ULONG len_bytes;
+    } ways[] = {{"x-pool-max-age: 1min", 16},      {"x-pool-max-age: 1min", 24},
+                {"x-pool-max-age: 1min", 512},     {"x-pool-max-age: 1min", 1024},
+                {"x-pool-max-age: 1min", LARGEST}, {"x-pool: off", 64},
                 {"x-pool-mix: kernel", 64}};
     begin(&os_locking, ways[_i].settings);
     draw(200, ways[_i].len_bytes);
@@ -147,7 +146,7 @@ END_TEST
 
 static bool cores_are_files(void)
 {
-    char  pattern[128] = "|";
+    char pattern[128] = "|";
     FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
     if (file != NULL && fgets(pattern, sizeof pattern, file) == NULL)
         pattern[0] = '|';
@@ -168,11 +167,12 @@ static bool core_path(char *path, size_t len, pid_t child)
 START_TEST(a_core_file_has_nothing_of_the_pool)
 {
     struct rlimit limit;
-    char          path[128];
-    int           status = 0;
+    char path[128];
+    int status = 0;
     getrlimit(RLIMIT_CORE, &limit);
     if (!cores_are_files() || (limit.rlim_max != RLIM_INFINITY && geteuid() != 0)) {
-        puts("a_core_file_has_nothing_of_the_pool: skipped, this system writes no core file for us");
+        puts(
+            "a_core_file_has_nothing_of_the_pool: skipped, this system writes no core file for us");
         return;
     }
     limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
@@ -193,7 +193,8 @@ START_TEST(a_core_file_has_nothing_of_the_pool)
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    ck_assert_msg(WCOREDUMP(status) && core_path(path, sizeof path, child), "there is no core file");
+    ck_assert_msg(WCOREDUMP(status) && core_path(path, sizeof path, child),
+                  "there is no core file");
     words_begin();
     static uint8_t bait[16];
     scan_bait(bait);

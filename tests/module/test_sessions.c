@@ -55,7 +55,7 @@ static CK_TOKEN_INFO token_info(CK_SLOT_ID slot)
 START_TEST(tens_of_thousands_of_sessions_are_told_apart)
 {
     static CK_SESSION_HANDLE sessions[MANY];
-    CK_BYTE                  bytes[8];
+    CK_BYTE bytes[8];
     unsetenv("COUNTING_LOG");
     begin("");
     for (unsigned i = 0; i < MANY; i++)
@@ -113,9 +113,9 @@ END_TEST
 START_TEST(ours_does_not_exist_for_the_application)
 {
     CK_SESSION_INFO info;
-    CK_BYTE         bytes[16];
-    CK_ULONG        len_bytes = 0;
-    CK_MECHANISM    mechanism = {CKM_SHA256, NULL, 0};
+    CK_BYTE bytes[16];
+    CK_ULONG len_bytes = 0;
+    CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
     begin("x-pool-max-age: 1min");
     CK_SESSION_HANDLE session = open_with_ours(0);
     /* Handles ascend, so ours is the next one. */
@@ -129,8 +129,9 @@ START_TEST(ours_does_not_exist_for_the_application)
     EXPECT(fn->C_DigestFinal(ours, bytes, &len_bytes), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_CloseSession(ours), CKR_SESSION_HANDLE_INVALID);
     /* The target heard of each, but not of our session: its hidden calls are for random bytes only. */
-    static const char *const calls[] = {"C_GetSessionInfo", "C_SeedRandom", "C_Login",       "C_Logout",
-                                        "C_DigestInit",     "C_DigestFinal", "C_CloseSession"};
+    static const char *const calls[] = {"C_GetSessionInfo", "C_SeedRandom", "C_Login",
+                                        "C_Logout",         "C_DigestInit", "C_DigestFinal",
+                                        "C_CloseSession"};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         ck_assert_uint_eq(target_calls(calls[i]), 1);
         ck_assert_uint_eq(target_calls_with(calls[i], " session=0 "), 1);
@@ -164,7 +165,7 @@ END_TEST
 START_TEST(a_child_closes_what_it_inherits_of_ours)
 {
     CK_SESSION_INFO info;
-    int             status;
+    int status;
     knob("LAX_FORK", "1");
     begin("x-pool-max-age: 1min");
     CK_SESSION_HANDLE session = open_with_ours(0);
@@ -178,7 +179,9 @@ START_TEST(a_child_closes_what_it_inherits_of_ours)
             _exit(2);
         if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
             _exit(3);
-        _exit(fn->C_GetSessionInfo(session, &info) == CKR_OK && info.state == CKS_RO_PUBLIC_SESSION ? 0 : 4);
+        _exit(fn->C_GetSessionInfo(session, &info) == CKR_OK && info.state == CKS_RO_PUBLIC_SESSION
+                  ? 0
+                  : 4);
     }
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
@@ -215,7 +218,8 @@ START_TEST(the_so_can_log_in_beside_read_write_sessions)
     ck_assert_uint_eq(word_draw(session).login, 2);
     /* None of ours is tried meanwhile. */
     ck_assert_uint_eq(target_calls_with("C_OpenSession", " rv=0xb8 "), 0);
-    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &other), CKR_SESSION_READ_WRITE_SO_EXISTS);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &other),
+           CKR_SESSION_READ_WRITE_SO_EXISTS);
     EXPECT(fn->C_Logout(session), CKR_OK);
     ck_assert_uint_eq(word_draw(session).login, 0);
     other = open_session(0, 0);
@@ -228,8 +232,8 @@ START_TEST(all_sessions_of_the_token_are_the_applications)
 {
     CK_SESSION_HANDLE sessions[8];
     CK_SESSION_HANDLE more;
-    CK_ULONG          count = (CK_ULONG)_i + 1;
-    char              most[16];
+    CK_ULONG count = (CK_ULONG)_i + 1;
+    char most[16];
     snprintf(most, sizeof most, "%lu", count);
     knob("SESSIONS_MAX", most);
     begin("");
@@ -282,10 +286,10 @@ static unsigned wrong_answers[4];
 static void *open_draw_and_close(void *number)
 {
     unsigned *wrong = number;
-    CK_BYTE   bytes[16];
+    CK_BYTE bytes[16];
     for (int i = 0; i < 1500; i++) {
         CK_SESSION_HANDLE session;
-        CK_SLOT_ID        slot = (CK_SLOT_ID)(i % 3);
+        CK_SLOT_ID slot = (CK_SLOT_ID)(i % 3);
         *wrong += fn->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK;
         *wrong += fn->C_GenerateRandom(session, bytes, sizeof bytes) != CKR_OK;
         *wrong += fn->C_CloseSession(session) != CKR_OK;
@@ -301,7 +305,8 @@ START_TEST(threads_open_and_close_beside_each_other)
     knob("SLOTS", "3");
     begin("");
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, open_draw_and_close, &wrong_answers[i]), 0);
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, open_draw_and_close, &wrong_answers[i]),
+                         0);
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         ck_assert_uint_eq(wrong_answers[i], 0);

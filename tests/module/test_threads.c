@@ -16,7 +16,7 @@ enum { LIVES = 150, CHILD_HANGS_S = 20 };
 static CK_SLOT_ID first_slot(void)
 {
     CK_SLOT_ID slots[16];
-    CK_ULONG   count = 16;
+    CK_ULONG count = 16;
     EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
     return slots[0];
 }
@@ -24,7 +24,7 @@ static CK_SLOT_ID first_slot(void)
 /* SoftHSM, whose state and whose locks a child inherits. */
 static void begin_softhsm(void)
 {
-    char        path[128];
+    char path[128];
     CK_UTF8CHAR label[32];
     memset(label, ' ', sizeof label);
     snprintf(path, sizeof path, "%s/softhsm2.conf", root);
@@ -42,7 +42,7 @@ static void begin_softhsm(void)
 static void worker(void)
 {
     CK_SESSION_HANDLE session;
-    CK_BYTE           bytes[32];
+    CK_BYTE bytes[32];
     alarm(CHILD_HANGS_S);
     CK_RV rv = fn->C_Initialize(&os_locking);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
@@ -71,7 +71,8 @@ START_TEST(a_worker_never_finds_the_token_locked)
         if (child == 0)
             worker();
         ck_assert_int_eq(waitpid(child, &status, 0), child);
-        ck_assert_msg(status == 0, "life %d: the worker ended with status 0x%x", life, (unsigned)status);
+        ck_assert_msg(status == 0, "life %d: the worker ended with status 0x%x", life,
+                      (unsigned)status);
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
     }
 }
@@ -118,7 +119,7 @@ static void *live(void *unused)
 
 START_TEST(a_life_fits_on_the_smallest_stack)
 {
-    pthread_t      thread;
+    pthread_t thread;
     pthread_attr_t small;
     words_begin();
     proxy_before("counting", "");
@@ -138,7 +139,7 @@ START_TEST(no_standard_stream_is_taken)
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
-    CK_RV             rv = fn->C_Initialize(&os_locking);
+    CK_RV rv = fn->C_Initialize(&os_locking);
     CK_SESSION_HANDLE session = open_session(0, 0);
     words_draw(session, 16, 65536);
     usleep(50000);
@@ -154,7 +155,8 @@ static void add_tests(TCase *tcase)
 {
     if (CHILDREN_MAY_ALLOCATE) {
         tcase_add_test(tcase, a_worker_never_finds_the_token_locked);
-        tcase_add_test(tcase, a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */
+        tcase_add_test(tcase,
+                       a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */
     }
     tcase_add_loop_test(tcase, a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2);
     tcase_add_test(tcase, no_standard_stream_is_taken);

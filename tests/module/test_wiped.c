@@ -10,8 +10,8 @@
 
 enum { TIMES = 300, MAPPINGS_MOST = 4096, DRAW_BYTES = 64 };
 
-static struct mapping        mappings[MAPPINGS_MOST];
-static unsigned              mapping_count;
+static struct mapping mappings[MAPPINGS_MOST];
+static unsigned mapping_count;
 static volatile sig_atomic_t armed, wiped;
 
 static void wipe_all(int signal_number)

@@ -18,13 +18,13 @@ struct seen {
 };
 
 static struct seen *seen;
-static int          stream_fd = -1;
+static int stream_fd = -1;
 
 void words_begin(void)
 {
     char path[64];
-    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                0);
+    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ck_assert_ptr_ne(seen, MAP_FAILED);
     stream_fd = memfd_create("stream", 0);
     ck_assert_int_ge(stream_fd, 0);
@@ -51,7 +51,7 @@ static void note(uint64_t counter)
 void words_note(const uint8_t *bytes, size_t len_bytes)
 {
     static const uint8_t zeros[WORD_BYTES];
-    struct word          word;
+    struct word word;
     for (size_t at = 0; at + WORD_BYTES <= len_bytes;) {
         if (memcmp(bytes + at, zeros, WORD_BYTES) == 0)
             atomic_fetch_add(&seen->zeros, 1);
@@ -79,8 +79,8 @@ void words_check(uint64_t least)
 uint64_t words_draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes)
 {
     static uint8_t bytes[CHUNK_BYTES];
-    uint64_t       lowest = UINT64_MAX;
-    struct word    word;
+    uint64_t lowest = UINT64_MAX;
+    struct word word;
     ck_assert_uint_le(len_bytes, sizeof bytes);
     for (size_t at = 0; at < len_bytes; at += size_bytes)
         EXPECT(fn->C_GenerateRandom(session, bytes + at, size_bytes), CKR_OK);
@@ -93,7 +93,7 @@ uint64_t words_draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_byt
 
 struct word word_draw(CK_SESSION_HANDLE session)
 {
-    uint8_t     bytes[WORD_BYTES];
+    uint8_t bytes[WORD_BYTES];
     struct word word;
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
     ck_assert_msg(word_read(bytes, &word), "what was served is no whole word");

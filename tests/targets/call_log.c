@@ -18,7 +18,7 @@ static size_t add(char *line, size_t at, size_t most, const char *name, long num
 
 CK_RV call_log(const char *function, long session, long slot, long len_bytes, CK_RV rv)
 {
-    int  saved_errno = errno;
+    int saved_errno = errno;
     char path[PATH_MAX];
     char line[256];
     knobs_path("COUNTING_LOG", path);

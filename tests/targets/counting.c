@@ -78,7 +78,8 @@ static CK_RV initialize(CK_VOID_PTR pInitArgs)
     CK_RV rv = check_arguments(pInitArgs, &knobs);
     if (rv == CKR_OK)
         rv = knobs.init_code;
-    struct timespec delay = {(time_t)(knobs.init_ms / 1000), (long)(knobs.init_ms % 1000) * 1000000};
+    struct timespec delay = {(time_t)(knobs.init_ms / 1000),
+                             (long)(knobs.init_ms % 1000) * 1000000};
     nanosleep(&delay, NULL);
     if (rv == CKR_OK && counting_enter()) {
         rv = CKR_CRYPTOKI_ALREADY_INITIALIZED;
@@ -95,15 +96,15 @@ static CK_RV initialize(CK_VOID_PTR pInitArgs)
 static CK_RV counting_C_Initialize(CK_VOID_PTR pInitArgs)
 {
     const CK_C_INITIALIZE_ARGS *args = pInitArgs;
-    CK_RV                       rv = initialize(pInitArgs);
-    return call_log("C_Initialize", NO_NUMBER, NO_NUMBER, args != NULL ? (long)args->flags : NO_NUMBER,
-                    rv);
+    CK_RV rv = initialize(pInitArgs);
+    return call_log("C_Initialize", NO_NUMBER, NO_NUMBER,
+                    args != NULL ? (long)args->flags : NO_NUMBER, rv);
 }
 
 static CK_RV counting_C_Finalize(CK_VOID_PTR pReserved)
 {
     struct knobs knobs;
-    CK_RV        rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
         knobs_read(&knobs);
         rv = pReserved != NULL ? CKR_ARGUMENTS_BAD : knobs.finalize_code;

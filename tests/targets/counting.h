@@ -22,10 +22,10 @@ enum {
 };
 
 struct one_session {
-    uint8_t  open;
-    uint8_t  slot;
-    uint8_t  rw;
-    uint8_t  operating;
+    uint8_t open;
+    uint8_t slot;
+    uint8_t rw;
+    uint8_t operating;
     uint32_t next_free; /* the handle that was closed before this one */
 };
 
@@ -37,12 +37,12 @@ struct one_slot {
 };
 
 struct counting {
-    pthread_mutex_t    lock; /* guards all of this */
-    bool               initialized;
-    unsigned long      random_calls;
-    struct one_slot    slots[SLOTS_MOST];
-    unsigned long      highest; /* handle given so far */
-    unsigned long      last_closed;
+    pthread_mutex_t lock; /* guards all of this */
+    bool initialized;
+    unsigned long random_calls;
+    struct one_slot slots[SLOTS_MOST];
+    unsigned long highest; /* handle given so far */
+    unsigned long last_closed;
     struct one_session sessions[SESSIONS_MOST];
 };
 

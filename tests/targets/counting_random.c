@@ -84,13 +84,13 @@ static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR p
                                        CK_ULONG ulRandomLen)
 {
     struct knobs knobs;
-    struct word  word = {0};
+    struct word word = {0};
     if (!counting_enter())
         return call_log("C_GenerateRandom", (long)hSession, NO_NUMBER, (long)ulRandomLen,
                         CKR_CRYPTOKI_NOT_INITIALIZED);
     knobs_read(&knobs);
     const struct one_session *session = session_of_locked(hSession);
-    CK_RV                     rv = answer_locked(session, pRandomData, ulRandomLen, &knobs);
+    CK_RV rv = answer_locked(session, pRandomData, ulRandomLen, &knobs);
     if (counting.random_calls > knobs.faulty_calls)
         knobs.fault = 0;
     if (session != NULL) {
@@ -111,7 +111,8 @@ static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR p
     return rv;
 }
 
-static CK_RV counting_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen)
+static CK_RV counting_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed,
+                                   CK_ULONG ulSeedLen)
 {
     struct knobs knobs;
     (void)pSeed;

@@ -16,11 +16,12 @@ static unsigned long slots_now(void)
     return knobs.slots < SLOTS_MOST ? knobs.slots : SLOTS_MOST;
 }
 
-static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList, CK_ULONG_PTR pulCount)
+static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList,
+                                    CK_ULONG_PTR pulCount)
 {
     (void)tokenPresent;
     CK_ULONG count = slots_now();
-    CK_RV    rv = CKR_OK;
+    CK_RV rv = CKR_OK;
     if (!counting_enter())
         return CKR_CRYPTOKI_NOT_INITIALIZED;
     counting_leave();
@@ -32,8 +33,8 @@ static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotL
         pSlotList[i] = i;
     if (pulCount != NULL)
         *pulCount = count;
-    return call_log(pSlotList != NULL ? "C_GetSlotList" : "C_GetSlotList(NULL)", NO_NUMBER, NO_NUMBER,
-                    NO_NUMBER, rv);
+    return call_log(pSlotList != NULL ? "C_GetSlotList" : "C_GetSlotList(NULL)", NO_NUMBER,
+                    NO_NUMBER, NO_NUMBER, rv);
 }
 
 static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
@@ -42,10 +43,13 @@ static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
     knobs_read(&knobs);
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = slotID >= slots_now() ? CKR_SLOT_ID_INVALID : pInfo == NULL ? CKR_ARGUMENTS_BAD : knobs.token_code;
+        rv = slotID >= slots_now() ? CKR_SLOT_ID_INVALID
+             : pInfo == NULL       ? CKR_ARGUMENTS_BAD
+                                   : knobs.token_code;
         if (rv == CKR_OK) {
             memset(pInfo, ' ', sizeof *pInfo);
-            pInfo->flags = CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (knobs.rng_flag ? CKF_RNG : 0);
+            pInfo->flags =
+                CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (knobs.rng_flag ? CKF_RNG : 0);
             pInfo->ulMaxSessionCount = pInfo->ulMaxRwSessionCount = knobs.sessions_max;
             pInfo->ulSessionCount = counting.slots[slotID].sessions;
             pInfo->ulRwSessionCount = counting.slots[slotID].rw_sessions;
@@ -82,7 +86,7 @@ static CK_SESSION_HANDLE new_handle_locked(const struct knobs *knobs)
 static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
                                     CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
-    struct knobs      knobs;
+    struct knobs knobs;
     CK_SESSION_HANDLE handle = CK_INVALID_HANDLE;
     (void)pApplication;
     (void)Notify;
@@ -94,7 +98,8 @@ static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_P
             rv = CKR_SESSION_COUNT;
         if (rv == CKR_OK) {
             bool rw = (flags & CKF_RW_SESSION) != 0;
-            counting.sessions[handle] = (struct one_session){.open = 1, .slot = (uint8_t)slotID, .rw = rw};
+            counting.sessions[handle] =
+                (struct one_session){.open = 1, .slot = (uint8_t)slotID, .rw = rw};
             counting.slots[slotID].sessions++;
             counting.slots[slotID].rw_sessions += rw;
             *phSession = handle;
@@ -102,13 +107,14 @@ static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_P
         counting_leave();
     }
     return call_log((flags & CKF_RW_SESSION) != 0 ? "C_OpenSession(RW)" : "C_OpenSession",
-                    handle != CK_INVALID_HANDLE ? (long)handle : NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+                    handle != CK_INVALID_HANDLE ? (long)handle : NO_NUMBER, (long)slotID, NO_NUMBER,
+                    rv);
 }
 
 static void close_locked(CK_SESSION_HANDLE handle)
 {
     struct one_session *session = &counting.sessions[handle];
-    struct one_slot    *slot = &counting.slots[session->slot];
+    struct one_slot *slot = &counting.slots[session->slot];
     slot->sessions--;
     slot->rw_sessions -= session->rw;
     if (slot->sessions == 0)
@@ -160,9 +166,10 @@ static CK_RV counting_C_GetSessionInfo(CK_SESSION_HANDLE hSession, CK_SESSION_IN
         const struct one_session *session = session_of_locked(hSession);
         rv = session != NULL ? knobs.call_code : CKR_SESSION_HANDLE_INVALID;
         if (rv == CKR_OK)
-            *pInfo = (CK_SESSION_INFO){.slotID = session->slot,
-                                       .state = state_of(session, counting.slots[session->slot].login),
-                                       .flags = CKF_SERIAL_SESSION | (session->rw ? CKF_RW_SESSION : 0)};
+            *pInfo =
+                (CK_SESSION_INFO){.slotID = session->slot,
+                                  .state = state_of(session, counting.slots[session->slot].login),
+                                  .flags = CKF_SERIAL_SESSION | (session->rw ? CKF_RW_SESSION : 0)};
         counting_leave();
     }
     return call_log("C_GetSessionInfo", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
@@ -182,8 +189,8 @@ static CK_RV login_locked(struct one_slot *slot, CK_USER_TYPE user)
     return CKR_OK;
 }
 
-static CK_RV counting_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
-                              CK_ULONG ulPinLen)
+static CK_RV counting_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
+                              CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen)
 {
     (void)pPin;
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
@@ -192,7 +199,8 @@ static CK_RV counting_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
         if (session == NULL)
             rv = CKR_SESSION_HANDLE_INVALID;
         else
-            rv = ulPinLen < 4 ? CKR_PIN_INCORRECT : login_locked(&counting.slots[session->slot], userType);
+            rv = ulPinLen < 4 ? CKR_PIN_INCORRECT
+                              : login_locked(&counting.slots[session->slot], userType);
         counting_leave();
     }
     return call_log("C_Login", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
@@ -203,9 +211,9 @@ static CK_RV counting_C_Logout(CK_SESSION_HANDLE hSession)
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
         const struct one_session *session = session_of_locked(hSession);
-        rv = session == NULL                                  ? CKR_SESSION_HANDLE_INVALID
+        rv = session == NULL                                 ? CKR_SESSION_HANDLE_INVALID
              : counting.slots[session->slot].login == NOBODY ? CKR_USER_NOT_LOGGED_IN
-                                                              : CKR_OK;
+                                                             : CKR_OK;
         if (rv == CKR_OK)
             counting.slots[session->slot].login = NOBODY;
         counting_leave();
@@ -221,9 +229,9 @@ static CK_RV counting_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_UL
     (void)pLabel;
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = slotID >= slots_now()                   ? CKR_SLOT_ID_INVALID
+        rv = slotID >= slots_now()                  ? CKR_SLOT_ID_INVALID
              : counting.slots[slotID].sessions != 0 ? CKR_SESSION_EXISTS
-                                                     : CKR_OK;
+                                                    : CKR_OK;
         counting_leave();
     }
     return call_log("C_InitToken", NO_NUMBER, (long)slotID, NO_NUMBER, rv);
@@ -254,7 +262,8 @@ static CK_RV counting_C_DigestInit(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR 
     return operate("C_DigestInit", hSession, true);
 }
 
-static CK_RV counting_C_DigestFinal(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pDigest, CK_ULONG_PTR pulDigestLen)
+static CK_RV counting_C_DigestFinal(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pDigest,
+                                    CK_ULONG_PTR pulDigestLen)
 {
     (void)pDigest;
     *pulDigestLen = 0;

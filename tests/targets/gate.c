@@ -2,10 +2,10 @@
 #include "counting.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
-static bool            is_closed;
-static pthread_t       closed_by;
-static unsigned        waiting;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool is_closed;
+static pthread_t closed_by;
+static unsigned waiting;
 
 void gate_pass(void)
 {

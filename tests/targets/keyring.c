@@ -27,8 +27,8 @@ struct keyring keyring;
     }
 #include "functions.def"
 
-static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication, CK_NOTIFY Notify,
-                          CK_SESSION_HANDLE_PTR phSession)
+static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
+                          CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
     static CK_SESSION_HANDLE last = 100;
     *phSession = ++last;
@@ -40,7 +40,8 @@ static CK_RV close_session(CK_SESSION_HANDLE hSession)
     return keyring.close_answer;
 }
 
-static CK_RV mechanism_list(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList, CK_ULONG_PTR pulCount)
+static CK_RV mechanism_list(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
+                            CK_ULONG_PTR pulCount)
 {
     CK_ULONG room = *pulCount;
     *pulCount = keyring.count;
@@ -72,8 +73,8 @@ static CK_RV give(CK_ATTRIBUTE *attribute, const void *value, CK_ULONG value_byt
     return CKR_OK;
 }
 
-static CK_RV attribute_value(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject, CK_ATTRIBUTE_PTR pTemplate,
-                             CK_ULONG ulCount)
+static CK_RV attribute_value(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject,
+                             CK_ATTRIBUTE_PTR pTemplate, CK_ULONG ulCount)
 {
     CK_RV rv = CKR_OK;
     keyring.reads++;
@@ -100,14 +101,14 @@ static CK_RV take(const CK_BYTE *data, CK_ULONG data_bytes)
     return keyring.answer;
 }
 
-static CK_RV sign(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen, CK_BYTE_PTR pSignature,
-                  CK_ULONG_PTR pulSignatureLen)
+static CK_RV sign(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen,
+                  CK_BYTE_PTR pSignature, CK_ULONG_PTR pulSignatureLen)
 {
     return take(pData, ulDataLen);
 }
 
-static CK_RV verify(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen, CK_BYTE_PTR pSignature,
-                    CK_ULONG ulSignatureLen)
+static CK_RV verify(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen,
+                    CK_BYTE_PTR pSignature, CK_ULONG ulSignatureLen)
 {
     return take(pData, ulDataLen);
 }
@@ -117,8 +118,8 @@ static CK_RV update(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pPart, CK_ULONG ulPa
     return take(pPart, ulPartLen);
 }
 
-static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature, CK_ULONG ulSignatureLen,
-                            CK_BYTE_PTR pData, CK_ULONG_PTR pulDataLen)
+static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
+                            CK_ULONG ulSignatureLen, CK_BYTE_PTR pData, CK_ULONG_PTR pulDataLen)
 {
     *pulDataLen = keyring.output_bytes;
     if (pData != NULL)
@@ -126,8 +127,9 @@ static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature, 
     return CKR_OK;
 }
 
-static CK_RV make(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR pMechanism, CK_OBJECT_HANDLE hBaseKey,
-                  CK_ATTRIBUTE_PTR pTemplate, CK_ULONG ulAttributeCount, CK_OBJECT_HANDLE_PTR phKey)
+static CK_RV make(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR pMechanism,
+                  CK_OBJECT_HANDLE hBaseKey, CK_ATTRIBUTE_PTR pTemplate, CK_ULONG ulAttributeCount,
+                  CK_OBJECT_HANDLE_PTR phKey)
 {
     keyring.calls++;
     *phKey = 77;
@@ -140,7 +142,8 @@ static CK_RV destroy(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject)
     return CKR_OK;
 }
 
-static CK_RV get_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState, CK_ULONG_PTR pulOperationStateLen)
+static CK_RV get_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
+                       CK_ULONG_PTR pulOperationStateLen)
 {
     *pulOperationStateLen = keyring.output_bytes;
     if (pOperationState != NULL)
@@ -148,8 +151,9 @@ static CK_RV get_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState, 
     return CKR_OK;
 }
 
-static CK_RV set_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState, CK_ULONG ulOperationStateLen,
-                       CK_OBJECT_HANDLE hEncryptionKey, CK_OBJECT_HANDLE hAuthenticationKey)
+static CK_RV set_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
+                       CK_ULONG ulOperationStateLen, CK_OBJECT_HANDLE hEncryptionKey,
+                       CK_OBJECT_HANDLE hAuthenticationKey)
 {
     keyring.calls++;
     return CKR_OK;

@@ -9,25 +9,25 @@ enum { KEYRING_MECHANISMS = 2048, KEYRING_BYTES = 4096 };
 /* Exported as "keyring". One thread at a time. */
 struct keyring {
     CK_MECHANISM_TYPE mechanisms[KEYRING_MECHANISMS];
-    CK_ULONG          count;
-    CK_ULONG          grows; /* by so many with each question for the number alone */
-    CK_MECHANISM_INFO info;  /* of every one */
+    CK_ULONG count;
+    CK_ULONG grows;         /* by so many with each question for the number alone */
+    CK_MECHANISM_INFO info; /* of every one */
 
     /* Every handle is a key like this. */
-    CK_KEY_TYPE       key_type;
-    CK_BBOOL          key_on_token;
+    CK_KEY_TYPE key_type;
+    CK_BBOOL key_on_token;
     CK_ATTRIBUTE_TYPE attribute; /* beside CKA_KEY_TYPE and CKA_TOKEN it has this one */
-    CK_BYTE           value[KEYRING_BYTES];
-    CK_ULONG          value_bytes;
-    unsigned          reads; /* calls of C_GetAttributeValue */
+    CK_BYTE value[KEYRING_BYTES];
+    CK_ULONG value_bytes;
+    unsigned reads; /* calls of C_GetAttributeValue */
 
     /* The last call with data, and what it is answered. */
-    CK_BYTE  data[KEYRING_BYTES * 8];
+    CK_BYTE data[KEYRING_BYTES * 8];
     CK_ULONG data_bytes;
-    CK_BYTE  output[KEYRING_BYTES]; /* of C_VerifyRecover */
+    CK_BYTE output[KEYRING_BYTES]; /* of C_VerifyRecover */
     CK_ULONG output_bytes;
-    CK_RV    answer;
-    CK_RV    close_answer;
+    CK_RV answer;
+    CK_RV close_answer;
 
     unsigned calls; /* of what begins, restores or makes something */
     unsigned destroyed;

@@ -55,7 +55,7 @@ static const struct p11_functions full_list = {
 static bool is_null(const char *name)
 {
     const char *at = getenv("RECORDING_NULL");
-    size_t      len = strlen(name);
+    size_t len = strlen(name);
     while (at != NULL && (at = strstr(at, name)) != NULL) {
         if (at[len] == ' ' || at[len] == '\0')
             return true;
@@ -82,7 +82,7 @@ static void fill(struct p11_functions *list, const char *version)
 static void *put_before_the_end(const struct p11_functions *list)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char  *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE) != 0)
         abort();
     return memcpy(memory + page - PLAIN_BYTES, list, PLAIN_BYTES);
@@ -91,7 +91,7 @@ static void *put_before_the_end(const struct p11_functions *list)
 EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 {
     static void *plain;
-    const char  *version = getenv("RECORDING_PLAIN");
+    const char *version = getenv("RECORDING_PLAIN");
     if (plain == NULL) {
         struct p11_functions list;
         fill(&list, version != NULL ? version : "2.40");
@@ -103,7 +103,7 @@ EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 
 #ifndef WITHOUT_INTERFACES
 static CK_INTERFACE interfaces[INTERFACES_MOST];
-static CK_ULONG     interface_count;
+static CK_ULONG interface_count;
 
 /* What a vendor's list looks like is nobody's business. */
 static const char *const vendor_list[] = {"whatever the vendor likes"};
@@ -111,12 +111,13 @@ static const char *const vendor_list[] = {"whatever the vendor likes"};
 static void make_interfaces(void)
 {
     static struct p11_functions lists[INTERFACES_MOST];
-    const char                 *wanted = getenv("RECORDING_INTERFACES");
-    char                       *words = strdup(wanted != NULL ? wanted : "2.40");
-    char                       *rest = NULL;
+    const char *wanted = getenv("RECORDING_INTERFACES");
+    char *words = strdup(wanted != NULL ? wanted : "2.40");
+    char *rest = NULL;
     if (words == NULL)
         abort();
-    for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+    for (char *word = strtok_r(words, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest)) {
         bool vendor = strcmp(word, "vendor") == 0;
         fill(&lists[interface_count], word);
         interfaces[interface_count] = (CK_INTERFACE){

@@ -93,7 +93,7 @@ static CK_RV load(void)
         fprintf(stderr, "slow.so: %s\n", dlerror());
         return CKR_GENERAL_ERROR;
     }
-    CK_RV (*get)
+    CK_RV(*get)
     (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
     CK_FUNCTION_LIST *found;
     CK_RV rv = get != NULL ? get(&found) : CKR_GENERAL_ERROR;

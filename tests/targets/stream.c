@@ -6,7 +6,7 @@
 
 #include "counting.h"
 
-static atomic_uint_fast64_t           own_counter;
+static atomic_uint_fast64_t own_counter;
 static _Atomic(atomic_uint_fast64_t *) counter;
 
 static atomic_uint_fast64_t *shared_counter(void)
@@ -18,7 +18,8 @@ static atomic_uint_fast64_t *shared_counter(void)
         return &own_counter;
     void *memory = MAP_FAILED;
     if (ftruncate(fd, sizeof(atomic_uint_fast64_t)) == 0)
-        memory = mmap(NULL, sizeof(atomic_uint_fast64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        memory =
+            mmap(NULL, sizeof(atomic_uint_fast64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return memory != MAP_FAILED ? memory : &own_counter;
 }

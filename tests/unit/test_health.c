@@ -17,7 +17,7 @@ enum {
 };
 
 static struct health_memory memory;
-static uint8_t              space[BYTES_MOST + ALIGNMENTS];
+static uint8_t space[BYTES_MOST + ALIGNMENTS];
 
 /* Bytes that look random: SplitMix64, a stream for each seed. */
 static void good_bytes(uint64_t seed, uint8_t *bytes, size_t len_bytes)
@@ -40,7 +40,8 @@ static void set_up(void)
 /* With a memory, and without where that is possible. */
 static void must_be_caught(const char *what, const uint8_t *bytes, size_t len_bytes)
 {
-    ck_assert_msg(health_test(&memory, bytes, len_bytes) != HEALTH_GOOD, "%s in %zu bytes", what, len_bytes);
+    ck_assert_msg(health_test(&memory, bytes, len_bytes) != HEALTH_GOOD, "%s in %zu bytes", what,
+                  len_bytes);
     ck_assert_msg(len_bytes > SMALL_MOST || health_test(NULL, bytes, len_bytes) != HEALTH_GOOD,
                   "%s in %zu bytes without a memory", what, len_bytes);
 }
@@ -140,7 +141,7 @@ END_TEST
 START_TEST(a_generator_that_fails_on_the_way_is_caught)
 {
     static const size_t before[] = {1, 7, 16, 100, 511, 512, 513, 5000, 32000, 33000};
-    size_t              bad = failures[_i].least_bytes;
+    size_t bad = failures[_i].least_bytes;
     for (size_t b = 0; b < sizeof before / sizeof *before; b++)
         for (size_t behind = 0; behind <= 600; behind += 200) {
             size_t len_bytes = before[b] + bad + behind;
@@ -182,7 +183,8 @@ END_TEST
 
 START_TEST(nothing_written_is_caught_at_every_size)
 {
-    for (size_t len_bytes = 8; len_bytes <= 4096; len_bytes = len_bytes < 1025 ? len_bytes + 1 : len_bytes * 2) {
+    for (size_t len_bytes = 8; len_bytes <= 4096;
+         len_bytes = len_bytes < 1025 ? len_bytes + 1 : len_bytes * 2) {
         health_prefill(space, len_bytes);
         ck_assert_int_eq(health_test(&memory, space, len_bytes), HEALTH_UNWRITTEN);
     }
@@ -225,7 +227,8 @@ START_TEST(what_begins_as_one_of_the_last_chunks_did_is_caught)
     ck_assert_int_eq(health_test(&memory, space, 4096), HEALTH_GOOD);
     for (uint64_t other = 1; other < HEALTH_RECENT; other++) {
         good_bytes(0, space, 4096);
-        ck_assert_int_eq(health_test(&memory, space, other % 2 == 0 ? 1024 : 4096), HEALTH_REPEATED);
+        ck_assert_int_eq(health_test(&memory, space, other % 2 == 0 ? 1024 : 4096),
+                         HEALTH_REPEATED);
         good_bytes(other, space, 4096);
         ck_assert_int_eq(health_test(&memory, space, 4096), HEALTH_GOOD);
     }
@@ -271,7 +274,7 @@ END_TEST
 START_TEST(the_kernels_bytes_raise_no_alarm)
 {
     const char *wants_long = getenv("TESTS_LONG");
-    size_t      left = wants_long != NULL ? (size_t)10 * 1000 * 1000 * 1000 : (size_t)10 * 1000 * 1000;
+    size_t left = wants_long != NULL ? (size_t)10 * 1000 * 1000 * 1000 : (size_t)10 * 1000 * 1000;
     for (unsigned turn = 0; left > 0; turn++) {
         size_t len_bytes = turn % 2 == 0 ? turn * 7919 % 65536 + 1 : turn % SMALL_MOST + 1;
         for (size_t done = 0; done < len_bytes;) {
@@ -297,8 +300,8 @@ END_TEST
 
 int main(void)
 {
-    TCase   *tcase = tcase_create("health");
-    Suite   *suite = suite_create("health");
+    TCase *tcase = tcase_create("health");
+    Suite *suite = suite_create("health");
     SRunner *runner = srunner_create(suite);
     tcase_set_timeout(tcase, getenv("TESTS_LONG") != NULL ? LONG_S : 60);
     tcase_add_checked_fixture(tcase, set_up, NULL);

@@ -15,9 +15,9 @@
 
 enum { CAPACITY = 1000 };
 
-static uint8_t     memory[CAPACITY];
+static uint8_t memory[CAPACITY];
 static struct ring ring;
-static uint8_t     written, expected; /* the next byte on either side */
+static uint8_t written, expected; /* the next byte on either side */
 
 static void set_up(void)
 {
@@ -103,7 +103,7 @@ START_TEST(the_oldest_go_first_and_no_date_is_too_young)
 }
 END_TEST
 
-static struct lock   lock;
+static struct lock lock;
 static unsigned long guarded;
 
 static void *count_up(void *unused)
@@ -153,7 +153,7 @@ END_TEST
 START_TEST(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote)
 {
     void *bytes;
-    int   status = 0;
+    int status = 0;
     ck_assert_int_eq(wiped_map(&bytes, 10000, _i == 1), 0);
     memset(bytes, 0x55, 10000);
     pid_t child = fork();
@@ -173,8 +173,8 @@ END_TEST
 START_TEST(the_pages_around_fault)
 {
     void *bytes;
-    int   status = 0;
-    long  page = sysconf(_SC_PAGESIZE);
+    int status = 0;
+    long page = sysconf(_SC_PAGESIZE);
     ck_assert_int_eq(wiped_map(&bytes, 1, false), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -191,9 +191,9 @@ END_TEST
 START_TEST(the_kernel_has_the_wipe_and_the_core_dump_noted)
 {
     void *bytes;
-    char  line[512];
-    char  start[32];
-    bool  found = false;
+    char line[512];
+    char start[32];
+    bool found = false;
     ck_assert(wiped_is_supported());
     ck_assert_int_eq(wiped_map(&bytes, 1, false), 0);
     snprintf(start, sizeof start, "%lx-", (unsigned long)bytes);
@@ -224,8 +224,8 @@ END_TEST
 
 int main(void)
 {
-    TCase   *tcase = tcase_create("memory");
-    Suite   *suite = suite_create("memory");
+    TCase *tcase = tcase_create("memory");
+    Suite *suite = suite_create("memory");
     SRunner *runner = srunner_create(suite);
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, set_up, NULL);

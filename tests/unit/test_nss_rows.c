@@ -7,9 +7,9 @@
 #include <pkcs11n.h>
 
 /* Known to 3.2 only; rows that name them come behind those that are read here. */
-typedef CK_FLAGS              *CK_FLAGS_PTR;
-typedef CK_ULONG               CK_SESSION_VALIDATION_FLAGS_TYPE;
-typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
+typedef CK_FLAGS *CK_FLAGS_PTR;
+typedef CK_ULONG CK_SESSION_VALIDATION_FLAGS_TYPE;
+typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 
 #include "functions.h"
 
@@ -31,14 +31,15 @@ typedef struct CK_ASYNC_DATA  *CK_ASYNC_DATA_PTR;
 START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
 {
     ck_assert_uint_eq(sizeof(CK_FUNCTION_LIST_3_0), (FUNCTIONS_3_0 + 1) * sizeof(void *));
-    ck_assert_uint_eq(offsetof(struct p11_functions, C_EncapsulateKey), sizeof(CK_FUNCTION_LIST_3_0));
+    ck_assert_uint_eq(offsetof(struct p11_functions, C_EncapsulateKey),
+                      sizeof(CK_FUNCTION_LIST_3_0));
 }
 END_TEST
 
 int main(void)
 {
-    TCase   *tcase = tcase_create("rows");
-    Suite   *suite = suite_create("nss_rows");
+    TCase *tcase = tcase_create("rows");
+    Suite *suite = suite_create("nss_rows");
     SRunner *runner = srunner_create(suite);
     tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
     suite_add_tcase(suite, tcase);

@@ -28,10 +28,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-static atomic_size_t       *budget; /* in memory that a child does not share */
+static atomic_size_t *budget; /* in memory that a child does not share */
 static struct pool_settings settings;
-static struct pool         *pool;
-static uint8_t              served[64 * 1024];
+static struct pool *pool;
+static uint8_t served[64 * 1024];
 
 static void set_up(void)
 {
@@ -69,7 +69,7 @@ static size_t end_fill(struct pool *of, struct pool_fill *f, size_t written_byte
                        size_t own_bytes)
 {
     enum health health;
-    size_t      got = pool_fill_end(of, f, written_bytes, own, own_bytes, &health);
+    size_t got = pool_fill_end(of, f, written_bytes, own, own_bytes, &health);
     ck_assert_int_eq(health, HEALTH_GOOD);
     return got;
 }
@@ -77,9 +77,9 @@ static size_t end_fill(struct pool *of, struct pool_fill *f, size_t written_byte
 /* One fill. Returns how many bytes it put in for others. */
 static size_t fill(struct pool *into, size_t own_bytes)
 {
-    static uint64_t  next;
+    static uint64_t next;
     struct pool_fill f;
-    uint8_t          own[POOL_TAKE_MAX];
+    uint8_t own[POOL_TAKE_MAX];
     if (!pool_fill_begin(into, 1024 * 1024, own_bytes, &f))
         return 0;
     for (size_t i = 0; i < f.len_bytes; i++)
@@ -92,7 +92,8 @@ static size_t fill(struct pool *into, size_t own_bytes)
 static size_t drink(struct pool *from, size_t piece_bytes)
 {
     size_t got = 0;
-    while (got + piece_bytes <= sizeof served && pool_take(from, served + got, piece_bytes) != POOL_MISS)
+    while (got + piece_bytes <= sizeof served &&
+           pool_take(from, served + got, piece_bytes) != POOL_MISS)
         got += piece_bytes;
     for (size_t i = 0; i < got; i++)
         ck_assert_uint_ne(served[i], 0);
@@ -128,8 +129,8 @@ END_TEST
 START_TEST(the_order_is_kept_and_the_fills_own_bytes_are_not_held)
 {
     struct pool_fill f;
-    uint8_t          own[8];
-    uint8_t          next[512];
+    uint8_t own[8];
+    uint8_t next[512];
     ck_assert(pool_fill_begin(pool, 520, sizeof own, &f));
     ck_assert_uint_eq(f.len_bytes, 520);
     for (size_t i = 0; i < f.len_bytes; i++)
@@ -146,7 +147,7 @@ END_TEST
 START_TEST(only_good_bytes_are_held)
 {
     struct pool_fill f;
-    uint8_t          own[8];
+    uint8_t own[8];
     ck_assert(pool_fill_begin(pool, 1024, sizeof own, &f));
     for (size_t i = 0; i < f.len_bytes; i++)
         f.bytes[i] = byte_at(i);
@@ -292,14 +293,14 @@ END_TEST
 START_TEST(a_child_finds_no_bytes_and_no_room)
 {
     struct pool_fill open;
-    int              status = 0;
+    int status = 0;
     fill(pool, 16);
     ck_assert_int_ne(pool_take(pool, served, 8), POOL_MISS);
     ck_assert(pool_fill_begin(pool, 64, 8, &open));
     pid_t child = fork();
     if (child == 0) {
         struct pool_fill f;
-        enum health      health;
+        enum health health;
         if (pool_take(pool, served, 8) != POOL_MISS || pool_take(pool, served, 1024) != POOL_MISS)
             _exit(1);
         if (pool_fill_begin(pool, 1024, 8, &f))
@@ -331,8 +332,8 @@ END_TEST
 
 int main(void)
 {
-    TCase   *tcase = tcase_create("pool");
-    Suite   *suite = suite_create("pool");
+    TCase *tcase = tcase_create("pool");
+    Suite *suite = suite_create("pool");
     SRunner *runner = srunner_create(suite);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_new_pool_holds_nothing_and_grows_by_what_it_missed);

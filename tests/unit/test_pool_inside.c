@@ -25,7 +25,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-static const struct pool_settings settings = {.capacity_bytes = 64 * 1024, .max_age_ns = 10 * NS_PER_S};
+static const struct pool_settings settings = {.capacity_bytes = 64 * 1024,
+                                              .max_age_ns = 10 * NS_PER_S};
 
 static struct pool *pool;
 static void (*stepping_in)(void); /* NULL: nobody does */
@@ -51,8 +52,8 @@ static uint8_t byte_at(uint64_t place)
 static void fill(void)
 {
     struct pool_fill f;
-    enum health      health;
-    uint8_t          own[8];
+    enum health health;
+    uint8_t own[8];
     ck_assert(pool_fill_begin(pool, 4096, sizeof own, &f));
     for (size_t i = 0; i < f.len_bytes; i++)
         f.bytes[i] = byte_at(next_byte++);
@@ -107,7 +108,7 @@ static size_t bytes_held(void)
 static bool is_served(size_t len_bytes)
 {
     uint8_t buf[POOL_TAKE_MAX] = {0};
-    bool    served = pool_take(pool, buf, len_bytes) != POOL_MISS;
+    bool served = pool_take(pool, buf, len_bytes) != POOL_MISS;
     ck_assert_uint_eq(non_zero_bytes(buf, sizeof buf), served ? len_bytes : 0);
     return served;
 }
@@ -141,8 +142,8 @@ END_TEST
 START_TEST(what_fails_the_health_test_is_gone_from_memory)
 {
     struct pool_fill f;
-    enum health      health;
-    uint8_t          own[8] = {0};
+    enum health health;
+    uint8_t own[8] = {0};
     pool_drop(pool, POOL_DROP_SEED);
     ck_assert(pool_fill_begin(pool, 4096, sizeof own, &f));
     for (size_t i = 0; i < f.len_bytes; i++)
@@ -261,19 +262,21 @@ END_TEST
 
 int main(void)
 {
-    TCase   *tcase = tcase_create("pool inside");
-    Suite   *suite = suite_create("pool inside");
+    TCase *tcase = tcase_create("pool inside");
+    Suite *suite = suite_create("pool inside");
     SRunner *runner = srunner_create(suite);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, what_is_served_is_gone_from_memory, 0, SIZES);
     tcase_add_test(tcase, what_is_dropped_is_gone_from_memory);
     tcase_add_test(tcase, what_is_too_old_is_gone_from_memory);
     tcase_add_test(tcase, what_fails_the_health_test_is_gone_from_memory);
-    tcase_add_loop_test(tcase, without_its_droppable_page_a_pool_serves_nothing_and_then_works_anew, 0, SIZES);
+    tcase_add_loop_test(tcase, without_its_droppable_page_a_pool_serves_nothing_and_then_works_anew,
+                        0, SIZES);
     tcase_add_loop_test(tcase, what_happens_while_a_draw_copies_takes_the_bytes_back, 0,
                         SIZES * INTERRUPTIONS);
     tcase_add_test(tcase, two_draws_from_one_stripe_at_once_get_different_bytes);
-    tcase_add_loop_test(tcase, a_pool_wiped_in_the_middle_of_a_draw_serves_nothing_ever_after, 0, SIZES);
+    tcase_add_loop_test(tcase, a_pool_wiped_in_the_middle_of_a_draw_serves_nothing_ever_after, 0,
+                        SIZES);
     tcase_add_test(tcase, an_epoch_is_never_zero);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

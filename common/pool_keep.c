@@ -1,0 +1,142 @@
+/* pool_keep.c - a pool's life: made, measured out of a budget, laid aside, counted, ended. */
+#include "pool_inside.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "wiped.h"
+
+static const int64_t WAIT_FOR_STRIPE_NS = 20000;
+
+static unsigned stripes_for(size_t capacity_bytes)
+{
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    size_t most = capacity_bytes / 4 / STRIPE_BYTES;
+    size_t wanted = processors > 0 ? (size_t)processors : 1;
+    return (unsigned)min_size(min_size(wanted, most), STRIPES_MAX);
+}
+
+int pool_create(struct pool **pool, const struct pool_settings *settings)
+{
+    size_t capacity = settings->capacity_bytes;
+    if (capacity < POOL_CAPACITY_MIN || capacity > POOL_CAPACITY_MAX)
+        return -EINVAL;
+    unsigned stripes = stripes_for(capacity);
+    size_t mapped = sizeof(struct pool) + stripes * sizeof(struct stripe) + capacity;
+
+    void *memory;
+    int rc = wiped_map(&memory, mapped, settings->lock_memory);
+    if (rc != 0)
+        return rc;
+    struct pool *p = memory;
+    p->stripe_count = stripes;
+    p->mapped_bytes = mapped;
+    p->capacity_bytes = capacity;
+    p->max_age_ns = settings->max_age_ns;
+    p->budget = settings->budget;
+    p->locked = settings->lock_memory;
+    p->ring.capacity_bytes = capacity;
+    p->ring_bytes = (uint8_t *)&p->stripes[stripes];
+    p->clock_offset_ns = clock_offset_ns();
+    p->sentinel = droppable_map();
+    if (p->sentinel == NULL)
+        p->sentinel = &p->own_sentinel;
+    atomic_store(p->sentinel, 1);
+    p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
+    p->generation_seen = atomic_load(p->generation);
+    health_remember(&p->health);
+    atomic_store(&p->epoch, 1);
+    *pool = p;
+    return 0;
+}
+
+/* Takes up to more_bytes out of the shared budget. */
+static size_t budget_take(struct pool *p, size_t more_bytes)
+{
+    if (p->budget == NULL)
+        return more_bytes;
+    size_t left = atomic_load(p->budget);
+    size_t got;
+    do
+        got = min_size(left, more_bytes);
+    while (!atomic_compare_exchange_weak(p->budget, &left, left - got));
+    return got;
+}
+
+void pool_set_level_locked(struct pool *p, size_t level_bytes)
+{
+    level_bytes = min_size(level_bytes, p->capacity_bytes);
+    if (level_bytes > p->level_bytes)
+        p->level_bytes += budget_take(p, level_bytes - p->level_bytes);
+    else if (p->budget != NULL) {
+        atomic_fetch_add(p->budget, p->level_bytes - level_bytes);
+        p->level_bytes = level_bytes;
+    } else
+        p->level_bytes = level_bytes;
+}
+
+void pool_free(struct pool *p)
+{
+    if (p == NULL)
+        return;
+    if (atomic_load(&p->epoch) != 0)
+        pool_set_level_locked(p, 0);
+    if (p->sentinel != &p->own_sentinel)
+        droppable_unmap(p->sentinel);
+    wiped_unmap(p, p->mapped_bytes);
+}
+
+void pool_lock_stripe(struct stripe *s)
+{
+    while (!try_lock_acquire(&s->lock))
+        wait_on_word(&s->lock.held, 1, WAIT_FOR_STRIPE_NS);
+}
+
+void pool_rest(struct pool *p)
+{
+    pool_drop(p, POOL_DROP_FINALIZE);
+    lock_acquire(&p->lock);
+    pool_set_level_locked(p, 0);
+    lock_release(&p->lock);
+    if (p->locked)
+        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ false);
+}
+
+bool pool_reuse(struct pool *p, const struct pool_settings *settings)
+{
+    if (p->capacity_bytes != settings->capacity_bytes)
+        return false;
+    lock_acquire(&p->lock);
+    p->max_age_ns = settings->max_age_ns;
+    p->budget = settings->budget;
+    p->clock_offset_ns = clock_offset_ns();
+    p->locked = settings->lock_memory;
+    lock_release(&p->lock);
+    if (p->locked)
+        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ true);
+    return true;
+}
+
+void pool_count(struct pool *p, struct pool_counts *counts)
+{
+    lock_acquire(&p->lock);
+    *counts = (struct pool_counts){.served = p->ring_served,
+                                   .missed = p->missed,
+                                   .fills = p->fills,
+                                   .filled_bytes = p->filled_bytes,
+                                   .expired_bytes = p->expired_bytes,
+                                   .alarms = p->alarms,
+                                   .held_bytes = p->ring.held_bytes,
+                                   .level_bytes = p->level_bytes};
+    for (int i = 0; i < POOL_DROP_CAUSES; i++)
+        counts->drops[i] = p->drops[i];
+    lock_release(&p->lock);
+    for (unsigned i = 0; i < p->stripe_count; i++) {
+        struct stripe *s = &p->stripes[i];
+        pool_lock_stripe(s);
+        counts->served += s->served;
+        counts->held_bytes += s->end - s->next;
+        try_lock_release(&s->lock);
+    }
+}
