@@ -98,16 +98,47 @@ static bool is_stuck(const uint8_t *bytes, size_t len_bytes)
     return i < len_bytes && run_around(bytes, len_bytes, i) >= STUCK_RUN;
 }
 
+enum { BIAS_TABLES = 4 };
+
+/* Whether a byte of word is BIAS_COUNT or more; for bytes up to 127 + BIAS_COUNT. */
+static uint64_t has_many(uint64_t word)
+{
+    const uint64_t each = 0x0101010101010101;
+    return (word + (128 - BIAS_COUNT) * each) & 128 * each;
+}
+
+/* Each quarter of a window is counted in a table of its own, so that no count waits for the one before; at most
+ * 128 fit a byte, and where none is many, the sum of four does too. */
 static bool is_biased(const uint8_t *bytes, size_t len_bytes)
 {
     for (size_t start = 0; start < len_bytes; start += BIAS_WINDOW) {
-        uint16_t counts[256] = {0};
+        uint8_t counts[BIAS_TABLES][256] = {{0}};
         size_t end = len_bytes - start < BIAS_WINDOW ? len_bytes : start + BIAS_WINDOW;
-        for (size_t i = start; i < end; i++)
-            if (++counts[bytes[i]] >= BIAS_COUNT)
-                return true;
+        size_t i = start;
+        for (; i + BIAS_TABLES <= end; i += BIAS_TABLES) {
+            counts[0][bytes[i]]++;
+            counts[1][bytes[i + 1]]++;
+            counts[2][bytes[i + 2]]++;
+            counts[3][bytes[i + 3]]++;
+        }
+        for (size_t table = 0; i < end; i++, table++)
+            counts[table][bytes[i]]++;
+
+        uint64_t many = 0;
+        for (size_t value = 0; value < 256; value += 8) {
+            uint64_t a = load64(counts[0] + value), b = load64(counts[1] + value);
+            uint64_t c = load64(counts[2] + value), d = load64(counts[3] + value);
+            many |= has_many(a) | has_many(b) | has_many(c) | has_many(d) | has_many(a + b + c + d);
+        }
+        if (many != 0)
+            return true;
     }
     return false;
+}
+
+static bool are_equal_blocks(const uint8_t *one, const uint8_t *other)
+{
+    return ((load64(one) ^ load64(other)) | (load64(one + 8) ^ load64(other + 8))) == 0;
 }
 
 /* Whether two blocks of up to HEALTH_WINDOW_BYTES are equal. Every place in places is 0 or the number of
@@ -121,8 +152,7 @@ static bool is_repeated(const uint8_t *bytes, size_t len_bytes, uint16_t *places
         const uint8_t *block = bytes + i * HEALTH_BLOCK_BYTES;
         size_t place = (size_t)(load64(block) ^ load64(block + 8)) & (place_count - 1);
         for (; places[place] != 0; place = (place + 1) & (place_count - 1))
-            if (memcmp(bytes + (size_t)(places[place] - 1) * HEALTH_BLOCK_BYTES, block,
-                       HEALTH_BLOCK_BYTES) == 0)
+            if (are_equal_blocks(bytes + (size_t)(places[place] - 1) * HEALTH_BLOCK_BYTES, block))
                 return true;
         places[place] = (uint16_t)(i + 1);
     }

@@ -31,8 +31,8 @@ static bool must_stop(void)
     return atomic_load(&state->thread) == THREAD_STOPS || atomic_load(&process_exits);
 }
 
-/* The application is in a call on the slot, or has an operation open there that must not be disturbed. */
-static bool slot_is_busy(const struct slot *slot)
+/* The application is in a call on the slot, which will be over soon. */
+static bool slot_is_in_call(const struct slot *slot)
 {
     for (unsigned i = 0; i < BUSY_PLACES; i++) {
         CK_SESSION_HANDLE handle =
@@ -41,7 +41,23 @@ static bool slot_is_busy(const struct slot *slot)
         if (session != NULL && session->slot == slot)
             return true;
     }
+    return false;
+}
+
+/* It has an operation open there that must not be disturbed, perhaps for good. */
+static bool slot_operates(const struct slot *slot)
+{
     return atomic_load_explicit(&slot->operations, memory_order_relaxed) != 0;
+}
+
+/* How long to leave the slot alone. */
+static int64_t stand_aside_ns(struct slot *slot)
+{
+    int64_t longer_ns = slot->aside_ns * 2;
+    if (!slot_operates(slot) || slot->aside_ns == 0)
+        longer_ns = STAND_ASIDE_NS;
+    slot->aside_ns = longer_ns < STAND_ASIDE_MOST_NS ? longer_ns : STAND_ASIDE_MOST_NS;
+    return slot->aside_ns;
 }
 
 /* One call to the token. Returns whether another one is wanted. */
@@ -73,16 +89,13 @@ static int64_t attend(struct slot *slot)
     if (atomic_exchange(&slot->hungry, 0) != 0) {
         bool more = manners_may_fill(slot);
         while (more && !must_stop()) {
-            aside = slot_is_busy(slot);
+            aside = slot_is_in_call(slot) || slot_operates(slot);
             more = !aside && fill_once(slot, pool) && manners_may_fill(slot);
         }
     }
     if (aside) {
-        /* An application may leave an operation open for good. */
-        int64_t longer_ns = slot->aside_ns == 0 ? STAND_ASIDE_NS : slot->aside_ns * 2;
-        slot->aside_ns = longer_ns < STAND_ASIDE_MOST_NS ? longer_ns : STAND_ASIDE_MOST_NS;
         atomic_store(&slot->hungry, 1);
-        next_ns = clock_ticks_ns() + slot->aside_ns;
+        next_ns = clock_ticks_ns() + stand_aside_ns(slot);
     } else
         slot->aside_ns = 0;
     int64_t expires_ns = pool_expire(pool);

@@ -50,10 +50,6 @@ static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf
         if (tried && atomic_load(&slot->suspect) != SUSPICION_SURE)
             manners_failed(slot, rv);
     }
-    if (pool != NULL) {
-        prefetch_start();
-        prefetch_want(slot);
-    }
     return rv;
 }
 
@@ -87,6 +83,11 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
         note_answer(handle, rv);
     else if (slot != NULL)
         atomic_store(&session->generation, generation);
+    /* Not before: the prefetch stays away from a slot that is in a call. */
+    if (small && slot != NULL && atomic_load(&slot->pool) != NULL) {
+        prefetch_start();
+        prefetch_want(slot);
+    }
     life_leave();
     return mixed(rv, buf, len_bytes);
 }
