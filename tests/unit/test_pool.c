@@ -234,6 +234,25 @@ START_TEST(a_step_of_the_wall_clock_drops_everything)
 }
 END_TEST
 
+/* A page of the kernel's, where there is one; here a number of ours. */
+START_TEST(another_generation_of_the_machine_drops_everything)
+{
+    static _Atomic uint32_t generation = 7;
+    struct pool *cloned;
+    settings.generation = &generation;
+    ck_assert_int_eq(pool_create(&cloned, &settings), 0);
+    fill(cloned, 16);
+    ck_assert_int_ne(pool_take(cloned, served, 16), POOL_MISS);
+    atomic_fetch_add(&generation, 1);
+    ck_assert_int_eq(pool_take(cloned, served, 16), POOL_MISS);
+    ck_assert_int_eq(pool_take(cloned, served, 300), POOL_MISS);
+    ck_assert_uint_eq(counts(cloned).drops[POOL_DROP_CLONE], 1);
+    fill(cloned, 16);
+    ck_assert_int_ne(pool_take(cloned, served, 16), POOL_MISS);
+    pool_free(cloned);
+}
+END_TEST
+
 START_TEST(a_drop_leaves_nothing_and_throws_the_open_fill_away)
 {
     struct pool_fill f;
@@ -347,6 +366,7 @@ int main(void)
     tcase_add_test(tcase, a_clock_that_goes_back_makes_all_too_old);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, 1, 2);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, -1, 0);
+    tcase_add_test(tcase, another_generation_of_the_machine_drops_everything);
     tcase_add_test(tcase, a_drop_leaves_nothing_and_throws_the_open_fill_away);
     tcase_add_test(tcase, two_pools_share_one_budget);
     tcase_add_test(tcase, a_resting_pool_is_empty_and_works_again);
