@@ -13,6 +13,8 @@
 /* The one way into the target: through its table, which has no empty entry. */
 #define HAND_ON(name, ...) target.name(ARGS(__VA_ARGS__))
 
+/* The formatter takes a macro's statements for one expression. */
+/* clang-format off */
 /* rv is what is known before the target is asked; unless it is CKR_OK, that is the answer. */
 #define AROUND(name, before, after, ...)                                                           \
     CK_RV proxy_##name(PARAMS(__VA_ARGS__))                                                        \
@@ -20,11 +22,14 @@
         CK_RV rv = CKR_OK;                                                                         \
         hSession = session_for_target(hSession);                                                   \
         busy_begin(hSession);                                                                      \
-        before if (rv == CKR_OK) rv = HAND_ON(name, __VA_ARGS__);                                  \
+        before                                                                                     \
+        if (rv == CKR_OK)                                                                          \
+            rv = HAND_ON(name, __VA_ARGS__);                                                       \
         busy_end();                                                                                \
         if (UNLIKELY(rv != CKR_OK))                                                                \
             note_answer(hSession, rv);                                                             \
-        after return rv;                                                                           \
+        after                                                                                      \
+        return rv;                                                                                 \
     }
 
 #define FWD(name, ...)                                                                             \
@@ -42,30 +47,26 @@
         does                                                                                       \
     }
 
-#define KEYS(...)                                                                                  \
-    &(const struct key_use)                                                                        \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define NO_KEY KEYS(.used = CK_INVALID_HANDLE)
+#define KEYS(...) &(const struct key_use){__VA_ARGS__}
+#define NO_KEY    KEYS(.used = CK_INVALID_HANDLE)
 
 /* A NULL mechanism is the 3.0 way to end an operation. */
 #define MECH(purpose, keys, name, ...)                                                             \
-    AROUND(                                                                                        \
-        name, WITH_POLICY(rv = guard_call(policy, #name, hSession, pMechanism, keys);),            \
-        if (UNLIKELY(policy != NULL) && rv == CKR_OK) {                                            \
-            rv = guard_made(policy, #name, hSession, pMechanism, keys);                            \
-            guard_began(purpose, hSession, pMechanism);                                            \
-        } if ((purpose) != OVER_AT_ONCE && rv == CKR_OK)                                           \
-            note_operation(hSession, pMechanism != NULL);                                          \
-        , __VA_ARGS__)
+    AROUND(name,                                                                                   \
+           WITH_POLICY(rv = guard_call(policy, #name, hSession, pMechanism, keys);),               \
+           if (UNLIKELY(policy != NULL) && rv == CKR_OK) {                                         \
+               rv = guard_made(policy, #name, hSession, pMechanism, keys);                         \
+               guard_began(purpose, hSession, pMechanism);                                         \
+           }                                                                                       \
+           if ((purpose) != OVER_AT_ONCE && rv == CKR_OK)                                          \
+               note_operation(hSession, pMechanism != NULL);, __VA_ARGS__)
 
 #define MAKE(template, count, name, ...)                                                           \
     AROUND(name, WITH_POLICY(rv = guard_import(policy, #name, template, count);), , __VA_ARGS__)
 
 #define EDIT(object, name, ...)                                                                    \
-    AROUND(name, const struct key_change change = key_change_begin();                              \
-           , key_change_end(change, session_slot(hSession), object);, __VA_ARGS__)
+    AROUND(name, const struct key_change change = key_change_begin();,                             \
+           key_change_end(change, session_slot(hSession), object);, __VA_ARGS__)
 
 #define IF_ENDED(output)                                                                           \
     if (rv != CKR_BUFFER_TOO_SMALL && (rv != CKR_OK || (output) != NULL))                          \
@@ -74,32 +75,36 @@
 #define ENDS(output, name, ...) AROUND(name, , IF_ENDED(output), __VA_ARGS__)
 
 #define PART(purpose, data, data_bytes, name, ...)                                                 \
-    AROUND(name,                                                                                   \
-           WITH_POLICY(rv = guard_data(policy, #name, purpose, hSession, data, data_bytes);), ,    \
+    AROUND(name, WITH_POLICY(rv = guard_data(policy, #name, purpose, hSession, data, data_bytes);), , \
            __VA_ARGS__)
 
 /* A refused operation has to end at the target too. A buffer that is too small ends none, nor does a
  * question for the length. */
 #define DATA(purpose, data, data_bytes, output, name, ...)                                         \
-    AROUND(name, CK_RV refusal = CKR_OK;                                                           \
-           WITH_POLICY(if ((output) != NULL) refusal =                                             \
-                           guard_data(policy, #name, purpose, hSession, data, data_bytes);         \
-                       if (refusal != CKR_OK) {                                                    \
-                           data = (CK_BYTE_PTR)too_much;                                           \
-                           data_bytes = TOO_MUCH_BYTES;                                            \
-                       }),                                                                         \
-           if (refusal != CKR_OK && refusal_stands(rv)) rv = refusal;                              \
+    AROUND(name,                                                                                   \
+           CK_RV refusal = CKR_OK;                                                                 \
+           WITH_POLICY(                                                                            \
+               if ((output) != NULL)                                                               \
+                   refusal = guard_data(policy, #name, purpose, hSession, data, data_bytes);       \
+               if (refusal != CKR_OK) {                                                            \
+                   data = (CK_BYTE_PTR)too_much;                                                   \
+                   data_bytes = TOO_MUCH_BYTES;                                                    \
+               }),                                                                                 \
+           if (refusal != CKR_OK && refusal_stands(rv))                                            \
+               rv = refusal;                                                                       \
            IF_ENDED(output), __VA_ARGS__)
 
 /* Its data is known afterwards only, and then taken back. */
 #define GIVE(purpose, output, output_bytes, name, ...)                                             \
     AROUND(name, ,                                                                                 \
            IF_ENDED(output)                                                                        \
-               WITH_POLICY(if (rv == CKR_OK && output_bytes != NULL) rv = guard_data(              \
-                               policy, #name, purpose, hSession, output, *output_bytes);           \
-                           if (rv == CKR_DATA_INVALID && (output) != NULL)                         \
-                               explicit_bzero(output, *output_bytes);),                            \
-           __VA_ARGS__)
+           WITH_POLICY(                                                                            \
+               if (rv == CKR_OK && output_bytes != NULL)                                           \
+                   rv = guard_data(policy, #name, purpose, hSession, output, *output_bytes);       \
+               if (rv == CKR_DATA_INVALID && (output) != NULL)                                     \
+                   explicit_bzero(output, *output_bytes);), __VA_ARGS__)
+
+/* clang-format on */
 
 #define OWN(name, ...)
 
