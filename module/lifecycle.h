@@ -7,14 +7,12 @@
 #include "cryptoki.h"
 
 /*
- * Counts a call in that C_Finalize has to wait for before it is forwarded. Returns false if the proxy
- * is not initialised or a thread is in C_Finalize; then the call must not use the pool.
+ * Counts a call in that C_Finalize has to wait for before it is forwarded; the caller counts it out with
+ * life_leave(). False, and nothing to count out, if the proxy is not initialised: then the call must not
+ * use the pool. While another thread is in C_Finalize it waits for what comes of that, since it may fail.
  */
 bool life_enter(void);
 void life_leave(void);
-
-/* True while a thread is in C_Finalize, other than this one. */
-bool life_is_stopping(void);
 
 /* Reads the configuration and loads the target if that was not done, so that the lists and interfaces
  * can be told before C_Initialize. Says nothing if it fails: C_Initialize will. */
