@@ -1,6 +1,7 @@
 /* guard_report.c - counts what the policy refuses. */
 #include "guard_report.h"
 
+#include "counters.h"
 #include "log.h"
 #include "settings.h"
 #include "state.h"
@@ -21,6 +22,7 @@ static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
         reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
     if (i < REPORTS_MOST)
         reports->reports[i].times++;
+    count_refusal_locked(i, &reports->reports[i < REPORTS_MOST ? i : 0]);
     lock_release(&reports->lock);
     return first;
 }
