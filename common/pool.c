@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "move.h"
+#include "probes.h"
 #include "wiped.h"
 
 /* Where a test steps between the copy and the look after it; nothing in a library. */
@@ -52,6 +53,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     uint64_t next = atomic_load(&p->epoch) + 1;
     size_t lost;
+    PROBE(drop, cause, p->ring.held_bytes);
     atomic_store(&p->epoch, next != 0 ? next : 1);
     while ((lost = ring_drop_oldest(&p->ring, p->ring_bytes)) != 0)
         p->counts.dropped_bytes += lost;

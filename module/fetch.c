@@ -8,6 +8,7 @@
 #include "log.h"
 #include "manners.h"
 #include "move.h"
+#include "probes.h"
 
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define STRAIGHT_CALL_MAX ((CK_ULONG)1024 * 1024)
@@ -61,6 +62,7 @@ static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
     int64_t begun_ns = clock_exact_ns();
     *rv = ask(slot, session, fill.bytes, fill.len_bytes);
     int64_t took_ns = clock_exact_ns() - begun_ns;
+    PROBE(refill, slot->id, fill.len_bytes, took_ns, *rv);
     size_t written_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
     *got_bytes = pool_fill_end(pool, &fill, written_bytes, own, own_bytes, &health);
     if (*rv == CKR_OK) {

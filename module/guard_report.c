@@ -3,6 +3,7 @@
 
 #include "counters.h"
 #include "log.h"
+#include "probes.h"
 #include "settings.h"
 #include "state.h"
 
@@ -39,6 +40,7 @@ CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t 
     if (rule == NULL)
         return CKR_OK;
     bool audit = policy_is_audit(policy);
+    PROBE(refusal, mechanism, rule->text, function, audit);
     if (is_first(mechanism, rule))
         log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
                   rule->line, rule->text, audit ? "would refuse" : "refuses",

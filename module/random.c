@@ -7,6 +7,7 @@
 #include "mix.h"
 #include "move.h"
 #include "prefetch.h"
+#include "probes.h"
 #include "settings.h"
 #include "uncancelled.h"
 #include "slot_pools.h"
@@ -91,6 +92,7 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
         prefetch_want(slot);
     }
     count_draw(slot, len_bytes, rv);
+    PROBE(draw__straight, handle, len_bytes, rv);
     life_leave();
     return mixed(rv, buf, len_bytes);
 }

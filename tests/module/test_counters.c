@@ -353,6 +353,7 @@ START_TEST(no_descriptor_of_ours_takes_the_number_of_a_standard_stream)
     words_begin();
     proxy_before("counting", "");
     close(STDIN_FILENO);
+    close(STDOUT_FILENO);
     initialize();
     int ours = counters_descriptor();
     ck_assert_int_gt(ours, STDERR_FILENO);
