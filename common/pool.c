@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "move.h"
+#include "probes.h"
 #include "wiped.h"
 
 /* Where a test steps between the copy and the look after it; nothing in a library. */
@@ -41,13 +42,22 @@ static bool is_too_old(const struct pool *p, int64_t born_ns, int64_t now_ns)
     return GUARD(AGE) && (now_ns < born_ns || now_ns - born_ns > p->max_age_ns);
 }
 
+/* After a change: says so, and lets the next one in. */
+static void release(struct pool *p)
+{
+    pool_tell_locked(p);
+    lock_release(&p->lock);
+}
+
 static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     uint64_t next = atomic_load(&p->epoch) + 1;
+    size_t lost;
+    PROBE(drop, cause, p->ring.held_bytes);
     atomic_store(&p->epoch, next != 0 ? next : 1);
-    while (ring_drop_oldest(&p->ring, p->ring_bytes) != 0)
-        continue;
-    p->drops[cause]++;
+    while ((lost = ring_drop_oldest(&p->ring, p->ring_bytes)) != 0)
+        p->counts.dropped_bytes += lost;
+    p->counts.drops[cause]++;
 }
 
 /* Wipes what is too old. Half of a pool that nobody drank is enough for the next time. */
@@ -57,7 +67,7 @@ static void expire_locked(struct pool *p, int64_t now_ns)
     if (atomic_load(&p->epoch) == 0)
         return;
     while (p->ring.count != 0 && is_too_old(p, ring_oldest_born_ns(&p->ring), now_ns)) {
-        p->expired_bytes += ring_drop_oldest(&p->ring, p->ring_bytes);
+        p->counts.expired_bytes += ring_drop_oldest(&p->ring, p->ring_bytes);
         lost = true;
     }
     if (lost && p->level_bytes / 2 >= POOL_LEVEL_MIN)
@@ -92,10 +102,14 @@ static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, ui
            atomic_load_explicit(generation, memory_order_acquire) == p->generation_seen;
 }
 
-static void wipe_stripe_locked(struct stripe *s)
+/* Returns how many bytes that lost. */
+static size_t wipe_stripe_locked(struct stripe *s)
 {
-    wipe_bytes(s->bytes + s->next, s->end - s->next);
+    size_t lost = s->end - s->next;
+    wipe_bytes(s->bytes + s->next, lost);
     s->next = s->end = 0;
+    stripe_tell_locked(s);
+    return lost;
 }
 
 /* Makes s hold at least len_bytes that may be served now, out of the ring where needed. */
@@ -105,8 +119,10 @@ static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_byt
     lock_acquire(&p->lock);
     expire_locked(p, now_ns);
     uint64_t epoch = atomic_load(&p->epoch);
-    if (s->end != s->next && (s->epoch != epoch || is_too_old(p, s->born_ns, now_ns)))
-        wipe_stripe_locked(s);
+    if (s->end != s->next && s->epoch != epoch)
+        p->counts.dropped_bytes += wipe_stripe_locked(s);
+    else if (s->end != s->next && is_too_old(p, s->born_ns, now_ns))
+        p->counts.expired_bytes += wipe_stripe_locked(s);
     s->checked_ns = now_ns;
 
     size_t kept = s->end - s->next;
@@ -128,8 +144,15 @@ static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_byt
         }
     }
     *low = is_low_locked(p);
-    lock_release(&p->lock);
+    release(p);
     return s->end - s->next >= len_bytes;
+}
+
+static void count_dropped(struct pool *p, size_t len_bytes)
+{
+    lock_acquire(&p->lock);
+    p->counts.dropped_bytes += len_bytes;
+    release(p);
 }
 
 static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s, uint8_t *buf,
@@ -147,12 +170,15 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     move_bytes(buf, s->bytes + s->next, len_bytes);
     POOL_TEST_HOOK(p);
     s->next += (uint32_t)len_bytes;
-    s->served++;
     /* Dropped, or the address space copied, while we copied: nobody gets these. */
     if (GUARD(POST_COPY) && !is_intact(p, sentinel, epoch)) {
         wipe_bytes(buf, len_bytes);
+        count_dropped(p, len_bytes);
         return POOL_MISS;
     }
+    s->served++;
+    s->served_bytes += len_bytes;
+    stripe_tell_locked(s);
     return low ? POOL_SERVED_LOW : POOL_SERVED;
 }
 
@@ -168,11 +194,14 @@ static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_
         POOL_TEST_HOOK(p);
         if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
-            p->ring_served++;
-        } else
+            p->counts.served++;
+            p->counts.served_bytes += len_bytes;
+        } else {
             wipe_bytes(buf, len_bytes);
+            p->counts.dropped_bytes += len_bytes;
+        }
     }
-    lock_release(&p->lock);
+    release(p);
     return answer;
 }
 
@@ -197,7 +226,7 @@ bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct
     bool begun = false;
     lock_acquire(&p->lock);
     if (own_bytes != 0) {
-        p->missed++;
+        p->counts.missed++;
         pool_set_level_locked(p, p->level_bytes != 0 ? p->level_bytes * 2 : POOL_LEVEL_MIN);
     }
     uint64_t epoch = atomic_load(&p->epoch);
@@ -214,7 +243,7 @@ bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct
                                    .born_ns = clock_ticks_ns()};
         begun = true;
     }
-    lock_release(&p->lock);
+    release(p);
     if (begun)
         health_prefill(fill->bytes, fill->len_bytes);
     return begun;
@@ -248,11 +277,11 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_byte
     }
     ring_close(&p->ring, own_bytes, good_bytes, fill->born_ns);
     if (good_bytes > own_bytes) {
-        p->fills++;
-        p->filled_bytes += good_bytes - own_bytes;
+        p->counts.fills++;
+        p->counts.filled_bytes += good_bytes - own_bytes;
     }
-    p->alarms += *health != HEALTH_GOOD;
-    lock_release(&p->lock);
+    p->counts.alarms += *health != HEALTH_GOOD;
+    release(p);
     return own_bytes;
 }
 
@@ -267,14 +296,16 @@ bool pool_is_low(struct pool *p)
 void pool_drop(struct pool *p, enum pool_drop cause)
 {
     int saved_errno = errno;
+    size_t lost = 0;
     lock_acquire(&p->lock);
     drop_locked(p, cause);
     lock_release(&p->lock);
     for (unsigned i = 0; i < p->stripe_count; i++) {
         pool_lock_stripe(&p->stripes[i]);
-        wipe_stripe_locked(&p->stripes[i]);
+        lost += wipe_stripe_locked(&p->stripes[i]);
         try_lock_release(&p->stripes[i].lock);
     }
+    count_dropped(p, lost);
     errno = saved_errno;
 }
 
@@ -287,20 +318,18 @@ int64_t pool_expire(struct pool *p)
     for (unsigned i = 0; i < p->stripe_count; i++) {
         struct stripe *s = &p->stripes[i];
         pool_lock_stripe(s);
-        if (s->end != s->next && is_too_old(p, s->born_ns, now_ns)) {
-            lost += s->end - s->next;
-            wipe_stripe_locked(s);
-        }
+        if (s->end != s->next && is_too_old(p, s->born_ns, now_ns))
+            lost += wipe_stripe_locked(s);
         if (s->end != s->next && s->born_ns < oldest_ns)
             oldest_ns = s->born_ns;
         try_lock_release(&s->lock);
     }
     lock_acquire(&p->lock);
-    p->expired_bytes += lost;
+    p->counts.expired_bytes += lost;
     expire_locked(p, now_ns);
     if (p->ring.count != 0 && ring_oldest_born_ns(&p->ring) < oldest_ns)
         oldest_ns = ring_oldest_born_ns(&p->ring);
-    lock_release(&p->lock);
+    release(p);
     errno = saved_errno;
     return oldest_ns == INT64_MAX ? -1 : oldest_ns + p->max_age_ns + 1;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "health.h"
+#include "statistics.h"
 
 enum {
     POOL_CAPACITY_MIN = 4 * 1024,
@@ -36,6 +37,8 @@ struct pool_settings {
                                     * It must lie in memory that fork wipes as well. */
     /* The machine's generation, which changes when it is cloned; borrowed, NULL where there is none. */
     const _Atomic uint32_t *generation;
+    /* Where the pool tells how it is; borrowed, NULL for nowhere. It only ever writes there. */
+    struct statistics_pool *told;
 };
 
 /*
@@ -117,10 +120,12 @@ int64_t pool_expire(struct pool *pool);
 
 struct pool_counts {
     uint64_t served; /* calls of pool_take() that were served */
-    uint64_t missed; /* and that were not */
-    uint64_t fills;  /* that put bytes into the pool */
-    uint64_t filled_bytes;
+    uint64_t served_bytes;
+    uint64_t missed;       /* calls that began a fill */
+    uint64_t fills;        /* that put bytes into the pool */
+    uint64_t filled_bytes; /* these are served, expired, dropped or held */
     uint64_t expired_bytes;
+    uint64_t dropped_bytes;
     uint64_t alarms; /* fills that failed the health test */
     uint64_t drops[POOL_DROP_CAUSES];
     size_t held_bytes;  /* now */

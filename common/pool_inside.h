@@ -23,6 +23,8 @@ struct stripe {
     int64_t born_ns;    /* of the oldest of them */
     int64_t checked_ns; /* the tick at which age and clocks were last looked at */
     uint64_t served;
+    uint64_t served_bytes;
+    struct statistics_stripe *told; /* NULL: nobody reads it. Up to here one cache line */
     uint8_t bytes[STRIPE_BYTES];
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -34,7 +36,7 @@ struct pool {
     size_t capacity_bytes;
     int64_t max_age_ns;
     atomic_size_t *budget;
-    bool locked; /* in memory, if the system let us */
+    bool locked; /* in memory; stays false where the system does not let us */
     /* Not 0 until a fork, a restore from a checkpoint, or a lack of memory; &own_sentinel where there
      * is no such page. */
     _Atomic uint64_t *sentinel;
@@ -46,16 +48,11 @@ struct pool {
     /* Guards all below, and the ring's bytes. */
     struct lock lock __attribute__((aligned(CACHE_LINE)));
     struct ring ring;
-    size_t level_bytes;      /* what demand asks us to hold, stripes included; out of budget */
-    int64_t clock_offset_ns; /* see clock_offset_ns() */
-    uint64_t ring_served;
-    uint64_t missed;
-    uint64_t fills;
-    uint64_t filled_bytes;
-    uint64_t expired_bytes;
-    uint64_t alarms;
-    uint64_t drops[POOL_DROP_CAUSES];
-    uint8_t *ring_bytes; /* behind the stripes */
+    size_t level_bytes;           /* what demand asks us to hold, stripes included; out of budget */
+    int64_t clock_offset_ns;      /* see clock_offset_ns() */
+    struct pool_counts counts;    /* without the stripes' */
+    struct statistics_pool *told; /* NULL: nobody reads it */
+    uint8_t *ring_bytes;          /* behind the stripes */
 
     struct health_memory health; /* belongs to the fill in progress */
 
@@ -69,6 +66,20 @@ static inline size_t min_size(size_t a, size_t b)
 
 /* Sets what demand asks the pool to hold, as far as capacity and budget allow. Expects p->lock held. */
 void pool_set_level_locked(struct pool *p, size_t level_bytes);
+
+/* Says how the pool is to whoever reads pool_settings.told. Expects p->lock held. */
+void pool_tell_locked(const struct pool *p);
+
+/* The same of a stripe. Expects its lock held. Nowhere to tell it is what a forked child finds, too. */
+static inline void stripe_tell_locked(const struct stripe *s)
+{
+    struct statistics_stripe *told = s->told;
+    if (told == NULL)
+        return;
+    statistic_set(&told->draws, s->served);
+    statistic_set(&told->drawn_bytes, s->served_bytes);
+    statistic_set(&told->held_bytes, s->end - s->next);
+}
 
 /* Takes a stripe's lock, waiting for its present user, who is copying a few bytes. */
 void pool_lock_stripe(struct stripe *s);

@@ -26,7 +26,7 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     size_t mapped = sizeof(struct pool) + stripes * sizeof(struct stripe) + capacity;
 
     void *memory;
-    int rc = wiped_map(&memory, mapped, settings->lock_memory);
+    int rc = wiped_map(&memory, mapped);
     if (rc != 0)
         return rc;
     struct pool *p = memory;
@@ -35,7 +35,8 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     p->capacity_bytes = capacity;
     p->max_age_ns = settings->max_age_ns;
     p->budget = settings->budget;
-    p->locked = settings->lock_memory;
+    p->locked = settings->lock_memory && wiped_lock(p, mapped, /* lock_memory= */ true);
+    p->told = settings->told;
     p->ring.capacity_bytes = capacity;
     p->ring_bytes = (uint8_t *)&p->stripes[stripes];
     p->clock_offset_ns = clock_offset_ns();
@@ -46,6 +47,9 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
     p->generation_seen = atomic_load(p->generation);
     health_remember(&p->health);
+    for (unsigned i = 0; i < stripes; i++)
+        p->stripes[i].told = p->told != NULL ? &p->told->stripes[i] : NULL;
+    pool_tell_locked(p);
     atomic_store(&p->epoch, 1);
     *pool = p;
     return 0;
@@ -93,49 +97,85 @@ void pool_lock_stripe(struct stripe *s)
         wait_on_word(&s->lock.held, 1, WAIT_FOR_STRIPE_NS);
 }
 
+/* Where to tell from now on. What was counted for another reader is no business of this one. */
+static void tell_elsewhere(struct pool *p, struct statistics_pool *told)
+{
+    for (unsigned i = 0; i < p->stripe_count; i++) {
+        struct stripe *s = &p->stripes[i];
+        pool_lock_stripe(s);
+        s->served = s->served_bytes = 0;
+        s->told = told != NULL ? &told->stripes[i] : NULL;
+        try_lock_release(&s->lock);
+    }
+    lock_acquire(&p->lock);
+    p->counts = (struct pool_counts){0};
+    p->told = told;
+    pool_tell_locked(p);
+    lock_release(&p->lock);
+}
+
 void pool_rest(struct pool *p)
 {
     pool_drop(p, POOL_DROP_FINALIZE);
+    tell_elsewhere(p, NULL);
     lock_acquire(&p->lock);
     pool_set_level_locked(p, 0);
     lock_release(&p->lock);
     if (p->locked)
         wiped_lock(p, p->mapped_bytes, /* lock_memory= */ false);
+    p->locked = false;
 }
 
 bool pool_reuse(struct pool *p, const struct pool_settings *settings)
 {
     if (p->capacity_bytes != settings->capacity_bytes)
         return false;
+    bool locked = settings->lock_memory && wiped_lock(p, p->mapped_bytes, /* lock_memory= */ true);
     lock_acquire(&p->lock);
     p->max_age_ns = settings->max_age_ns;
     p->budget = settings->budget;
     p->clock_offset_ns = clock_offset_ns();
-    p->locked = settings->lock_memory;
+    p->locked = locked;
     lock_release(&p->lock);
-    if (p->locked)
-        wiped_lock(p, p->mapped_bytes, /* lock_memory= */ true);
+    tell_elsewhere(p, settings->told);
     return true;
+}
+
+void pool_tell_locked(const struct pool *p)
+{
+    struct statistics_pool *told = p->told;
+    const struct pool_counts *counts = &p->counts;
+    if (told == NULL)
+        return;
+    statistic_set(&told->draws, counts->served);
+    statistic_set(&told->drawn_bytes, counts->served_bytes);
+    statistic_set(&told->missed, counts->missed);
+    statistic_set(&told->fills, counts->fills);
+    statistic_set(&told->filled_bytes, counts->filled_bytes);
+    statistic_set(&told->expired_bytes, counts->expired_bytes);
+    statistic_set(&told->dropped_bytes, counts->dropped_bytes);
+    statistic_set(&told->alarms, counts->alarms);
+    for (int i = 0; i < POOL_DROP_CAUSES; i++)
+        statistic_set(&told->drops[i], counts->drops[i]);
+    statistic_set(&told->held_bytes, p->ring.held_bytes);
+    statistic_set(&told->level_bytes, p->level_bytes);
+    statistic_set(&told->capacity_bytes, p->capacity_bytes);
+    statistic_set(&told->locked, p->locked);
+    statistic_set(&told->droppable, p->sentinel != &p->own_sentinel);
 }
 
 void pool_count(struct pool *p, struct pool_counts *counts)
 {
     lock_acquire(&p->lock);
-    *counts = (struct pool_counts){.served = p->ring_served,
-                                   .missed = p->missed,
-                                   .fills = p->fills,
-                                   .filled_bytes = p->filled_bytes,
-                                   .expired_bytes = p->expired_bytes,
-                                   .alarms = p->alarms,
-                                   .held_bytes = p->ring.held_bytes,
-                                   .level_bytes = p->level_bytes};
-    for (int i = 0; i < POOL_DROP_CAUSES; i++)
-        counts->drops[i] = p->drops[i];
+    *counts = p->counts;
+    counts->held_bytes = p->ring.held_bytes;
+    counts->level_bytes = p->level_bytes;
     lock_release(&p->lock);
     for (unsigned i = 0; i < p->stripe_count; i++) {
         struct stripe *s = &p->stripes[i];
         pool_lock_stripe(s);
         counts->served += s->served;
+        counts->served_bytes += s->served_bytes;
         counts->held_bytes += s->end - s->next;
         try_lock_release(&s->lock);
     }

@@ -39,7 +39,7 @@ static int protect(void *memory, size_t len_bytes)
     return 0;
 }
 
-int wiped_map(void **memory, size_t len_bytes, bool lock_memory)
+int wiped_map(void **memory, size_t len_bytes)
 {
     int saved_errno = errno;
     size_t guard = page_bytes();
@@ -60,21 +60,18 @@ int wiped_map(void **memory, size_t len_bytes, bool lock_memory)
         errno = saved_errno;
         return rc;
     }
-    if (lock_memory)
-        wiped_lock(all + guard, usable, lock_memory);
     errno = saved_errno;
     *memory = all + guard;
     return 0;
 }
 
-void wiped_lock(void *memory, size_t len_bytes, bool lock_memory)
+bool wiped_lock(void *memory, size_t len_bytes, bool lock_memory)
 {
     int saved_errno = errno;
-    if (lock_memory)
-        mlock(memory, whole_pages(len_bytes));
-    else
-        munlock(memory, whole_pages(len_bytes));
+    size_t usable = whole_pages(len_bytes);
+    bool locked = (lock_memory ? mlock(memory, usable) : munlock(memory, usable)) == 0;
     errno = saved_errno;
+    return locked && lock_memory;
 }
 
 void wiped_unmap(void *memory, size_t len_bytes)
@@ -117,7 +114,7 @@ void droppable_unmap(_Atomic uint64_t *page)
 bool wiped_is_supported(void)
 {
     void *page;
-    if (wiped_map(&page, 1, /* lock_memory= */ false) != 0)
+    if (wiped_map(&page, 1) != 0)
         return false;
     wiped_unmap(page, 1);
     return true;

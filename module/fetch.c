@@ -2,11 +2,13 @@
 #include "fetch.h"
 
 #include "clock.h"
+#include "counters.h"
 #include "forward.h"
 #include "health.h"
 #include "log.h"
 #include "manners.h"
 #include "move.h"
+#include "probes.h"
 
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define STRAIGHT_CALL_MAX ((CK_ULONG)1024 * 1024)
@@ -18,11 +20,12 @@ bool fetch_is_under_way(void)
     return depth != 0;
 }
 
-static CK_RV ask(CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     depth++;
     CK_RV rv = target.C_GenerateRandom(session, buf, len_bytes);
     depth--;
+    count_call(slot, len_bytes, rv);
     return rv;
 }
 
@@ -31,11 +34,13 @@ static CK_RV judge(struct slot *slot, enum health health)
 {
     unsigned before = atomic_load(&slot->suspect);
     if (health == HEALTH_GOOD) {
-        if (before == SUSPICION_ONE)
-            atomic_compare_exchange_strong(&slot->suspect, &before, SUSPICION_NONE);
+        if (before == SUSPICION_ONE &&
+            atomic_compare_exchange_strong(&slot->suspect, &before, SUSPICION_NONE))
+            count_suspicion(slot);
         return before == SUSPICION_SURE ? CKR_DEVICE_ERROR : CKR_OK;
     }
     atomic_store(&slot->suspect, before == SUSPICION_NONE ? SUSPICION_ONE : SUSPICION_SURE);
+    count_suspicion(slot);
     slot_drop_pool(slot, POOL_DROP_HEALTH);
     if (before != SUSPICION_SURE)
         log_write(
@@ -55,8 +60,9 @@ static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
     if (!pool_fill_begin(pool, manners_call_bytes(slot, own_bytes), own_bytes, &fill))
         return false;
     int64_t begun_ns = clock_exact_ns();
-    *rv = ask(session, fill.bytes, fill.len_bytes);
+    *rv = ask(slot, session, fill.bytes, fill.len_bytes);
     int64_t took_ns = clock_exact_ns() - begun_ns;
+    PROBE(refill, slot->id, fill.len_bytes, took_ns, *rv);
     size_t written_bytes = *rv == CKR_OK ? fill.len_bytes : 0;
     *got_bytes = pool_fill_end(pool, &fill, written_bytes, own, own_bytes, &health);
     if (*rv == CKR_OK) {
@@ -85,7 +91,7 @@ static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf
     size_t asked_bytes =
         len_bytes >= least_bytes || least_bytes > sizeof bytes ? len_bytes : least_bytes;
     health_prefill(bytes, asked_bytes);
-    CK_RV rv = ask(session, bytes, asked_bytes);
+    CK_RV rv = ask(slot, session, bytes, asked_bytes);
     if (rv == CKR_OK)
         rv = judge(slot, GUARD(HEALTH) ? health_test(NULL, bytes, asked_bytes) : HEALTH_GOOD);
     if (rv == CKR_OK)
@@ -127,7 +133,7 @@ static CK_RV find_size(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bu
 {
     for (size_t size = POOL_TAKE_MAX; size >= 8; size /= 2) {
         uint8_t bytes[POOL_TAKE_MAX];
-        CK_RV rv = ask(session, bytes, size);
+        CK_RV rv = ask(slot, session, bytes, size);
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
             manners_taken(slot, size, /* took_ns= */ -1);
@@ -154,15 +160,15 @@ CK_RV fetch_small(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, si
     return rv;
 }
 
-CK_RV fetch_straight(CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+CK_RV fetch_straight(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     if (buf == NULL || len_bytes <= STRAIGHT_CALL_MAX)
-        return ask(session, buf, len_bytes);
+        return ask(slot, session, buf, len_bytes);
     CK_RV rv = CKR_OK;
     for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes;) {
         CK_ULONG left = len_bytes - done;
         CK_ULONG piece = left < STRAIGHT_CALL_MAX ? left : STRAIGHT_CALL_MAX;
-        rv = ask(session, buf + done, piece);
+        rv = ask(slot, session, buf + done, piece);
         if (rv != CKR_OK)
             wipe_bytes(buf, done);
         done += piece;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "counters.h"
 #include "guard_calls.h"
 #include "key_cache.h"
 #include "settings.h"
@@ -58,6 +59,8 @@
                rv = guard_made(policy, #name, hSession, pMechanism, keys);                         \
                guard_began(purpose, hSession, pMechanism);                                         \
            }                                                                                       \
+           if (rv == CKR_OK && pMechanism != NULL)                                                 \
+               count_mechanism(pMechanism->mechanism);                                             \
            if ((purpose) != OVER_AT_ONCE && rv == CKR_OK)                                          \
                note_operation(hSession, pMechanism != NULL);, __VA_ARGS__)
 

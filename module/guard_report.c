@@ -1,7 +1,9 @@
 /* guard_report.c - counts what the policy refuses. */
 #include "guard_report.h"
 
+#include "counters.h"
 #include "log.h"
+#include "probes.h"
 #include "settings.h"
 #include "state.h"
 
@@ -21,6 +23,7 @@ static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
         reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
     if (i < REPORTS_MOST)
         reports->reports[i].times++;
+    count_refusal_locked(i, &reports->reports[i < REPORTS_MOST ? i : 0]);
     lock_release(&reports->lock);
     return first;
 }
@@ -37,6 +40,7 @@ CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t 
     if (rule == NULL)
         return CKR_OK;
     bool audit = policy_is_audit(policy);
+    PROBE(refusal, mechanism, rule->text, function, audit);
     if (is_first(mechanism, rule))
         log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
                   rule->line, rule->text, audit ? "would refuse" : "refuses",

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "forward.h"
 #include "guard_report.h"
 #include "guard_state.h"
@@ -99,6 +100,7 @@ static void forget_life(void)
     hidden_forget();
     slot_pools_rest();
     guard_reports_end();
+    counters_end();
     operation_states_forget();
     key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
     lock_acquire(&state->lock);
@@ -189,6 +191,19 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
                       : "");
 }
 
+static void begin_to_count(bool pools, bool threads)
+{
+    const struct config *config = settings();
+    const struct policy *policy = policy_in_force();
+    uint64_t flags = (pools ? STATISTICS_POOL : 0) | (threads ? STATISTICS_THREAD : 0) |
+                     (config->pool_mix == CONFIG_MIX_KERNEL ? STATISTICS_MIX_KERNEL : 0);
+    if (policy != NULL)
+        flags |= policy_is_audit(policy) ? STATISTICS_AUDIT : STATISTICS_POLICY;
+    /* Where memory is not wiped on fork, a child would count for its parent. */
+    if (config->statistics && state_is_wiped_on_fork())
+        counters_begin(flags, config->target);
+}
+
 static CK_RV start(void *callers)
 {
     struct message message;
@@ -213,6 +228,7 @@ static CK_RV start(void *callers)
     state->pools_permitted = pools;
     atomic_store(&state->pool_budget, config->pool_size_bytes);
     lock_release(&state->lock);
+    begin_to_count(pools, threads);
     /* Handlers run in reverse: ours, before those that the target registered just now. */
     if (threads && !exit_handler_registered)
         exit_handler_registered = atexit(prefetch_at_exit) == 0;

@@ -1,4 +1,5 @@
 /* random.c - C_GenerateRandom and C_SeedRandom: from the pool where it may answer, else from the token. */
+#include "counters.h"
 #include "fetch.h"
 #include "forward.h"
 #include "lifecycle.h"
@@ -6,6 +7,7 @@
 #include "mix.h"
 #include "move.h"
 #include "prefetch.h"
+#include "probes.h"
 #include "settings.h"
 #include "uncancelled.h"
 #include "slot_pools.h"
@@ -60,7 +62,7 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
     if (fetch_is_under_way())
         return CKR_FUNCTION_FAILED;
     if (!life_enter())
-        return mixed(fetch_straight(handle, buf, len_bytes), buf, len_bytes);
+        return mixed(fetch_straight(NULL, handle, buf, len_bytes), buf, len_bytes);
 
     struct session *session = session_find(handle);
     struct slot *slot = session != NULL ? session->slot : NULL;
@@ -68,12 +70,13 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
     CK_RV rv;
     if (slot != NULL && buf != NULL && len_bytes != 0 &&
         atomic_load(&slot->suspect) == SUSPICION_SURE) {
+        count_draw(slot, len_bytes, CKR_DEVICE_ERROR);
         life_leave();
         return CKR_DEVICE_ERROR;
     }
     busy_begin(handle);
     if (!small || slot == NULL)
-        rv = fetch_straight(handle, buf, len_bytes);
+        rv = fetch_straight(slot, handle, buf, len_bytes);
     else if (pooled_slot(handle) == slot)
         rv = fetch_for(slot, handle, buf, len_bytes);
     else
@@ -88,6 +91,8 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
         prefetch_start();
         prefetch_want(slot);
     }
+    count_draw(slot, len_bytes, rv);
+    PROBE(draw__straight, handle, len_bytes, rv);
     life_leave();
     return mixed(rv, buf, len_bytes);
 }

@@ -65,7 +65,7 @@ static bool add_segment_locked(size_t count)
 {
     void *memory;
     size_t bytes = sizeof(struct session_segment) + count * sizeof(struct session);
-    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+    if (wiped_map(&memory, bytes) != 0)
         return false;
     struct session_segment *segment = memory;
     segment->count = count;
@@ -83,7 +83,7 @@ static bool grow_index_locked(size_t places)
     void *memory;
     struct session_index *old = atomic_load(&state->sessions);
     size_t bytes = sizeof(struct session_index) + places * sizeof(struct session *);
-    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+    if (wiped_map(&memory, bytes) != 0)
         return false;
     struct session_index *index = memory;
     index->places = places;

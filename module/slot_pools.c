@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "clones.h"
+#include "counters.h"
 #include "manners.h"
 #include "settings.h"
 #include "target.h"
@@ -18,6 +19,7 @@ static bool token_has_generator(struct slot *slot)
             return false;
         pooling = (info.flags & CKF_RNG) != 0 ? POOLING_ON : POOLING_OFF;
         atomic_store(&slot->pooling, pooling);
+        count_token(slot, info.label);
     }
     return pooling == POOLING_ON;
 }
@@ -56,12 +58,14 @@ struct pool *slot_pool(struct slot *slot)
         return pool;
 
     const struct config *config = settings();
+    struct statistics_slot *counted = counters_of(slot);
     struct pool_settings pool_settings = {
         .capacity_bytes = config->pool_size_bytes,
         .max_age_ns = (int64_t)config->pool_max_age_ms * NS_PER_MS,
         .lock_memory = config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER,
         .budget = &state->pool_budget,
-        .generation = clones_generation()};
+        .generation = clones_generation(),
+        .told = counted != NULL ? &counted->pool : NULL};
     pool = spare_pool(&pool_settings);
     if (pool == NULL && pool_create(&pool, &pool_settings) != 0)
         return NULL;

@@ -1,6 +1,7 @@
 /* state.c - makes the one mapping that all mutable state lies in. */
 #include "state.h"
 
+#include "counters.h"
 #include "wiped.h"
 
 _Static_assert(BUSY_PLACES == 64, "busy_place() takes the upper six bits of a hash");
@@ -20,7 +21,7 @@ int state_prepare(void)
     lock_acquire(&prepare_lock);
     if (atomic_load(&prepare_result) > 0) {
         void *memory;
-        int rc = wiped_map(&memory, sizeof(struct state), /* lock_memory= */ false);
+        int rc = wiped_map(&memory, sizeof(struct state));
         if (rc == 0)
             state = memory;
         atomic_store(&prepare_result, rc);
@@ -45,6 +46,7 @@ struct slot *slot_of_locked(CK_SLOT_ID id)
     slot->id = id;
     atomic_store(&slot->generation, 1);
     state->slot_count++;
+    count_slot_locked(slot);
     return slot;
 }
 

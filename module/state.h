@@ -22,6 +22,7 @@
 #include "key_cache.h"
 #include "lock.h"
 #include "pool.h"
+#include "statistics.h"
 
 enum {
     SLOTS_MAX = 512, /* slots beyond are forwarded, unpooled */
@@ -40,9 +41,10 @@ struct token_manners {
     int64_t small_ns;        /* the shortest that a call of it lasted, */
     unsigned small_calls;    /* in so many calls, 2 meaning more as well, */
     int64_t larger_ns;       /* and how long the next larger size had lasted, 0 = there was none */
-    int64_t retry_at_ns;     /* no fill before this time */
-    int64_t pause_ns;        /* how long the last pause was */
-    bool failing;            /* no size is taken at present */
+    int64_t twice_ns; /* the shortest that a call of twice small_bytes lasted, 0 = there was none */
+    int64_t retry_at_ns; /* no fill before this time */
+    int64_t pause_ns;    /* how long the last pause was */
+    bool failing;        /* no size is taken at present */
 };
 
 enum pooling {
@@ -130,6 +132,8 @@ struct state {
     atomic_uint slot_bell;     /* rung when hidden_at_work ends; waited on */
 
     struct busy_place busy[BUSY_PLACES];
+
+    _Atomic(struct statistics *) counters; /* NULL: none are kept; see counters.h */
 
     struct key_cache keys;
     struct reports reports;

@@ -48,6 +48,7 @@ static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
                                    : knobs.token_code;
         if (rv == CKR_OK) {
             memset(pInfo, ' ', sizeof *pInfo);
+            memcpy(pInfo->label, "counting", strlen("counting"));
             pInfo->flags =
                 CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (knobs.rng_flag ? CKF_RNG : 0);
             pInfo->ulMaxSessionCount = pInfo->ulMaxRwSessionCount = knobs.sessions_max;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -295,6 +296,22 @@ START_TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
 }
 END_TEST
 
+START_TEST(a_limit_for_files_does_not_kill_the_application)
+{
+    struct rlimit before, none;
+
+    configure(file_path);
+    getrlimit(RLIMIT_FSIZE, &before);
+    none = before;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_FSIZE, &none);
+    log_write(LOG_LEVEL_WARNING, "one");
+    setrlimit(RLIMIT_FSIZE, &before); /* Check writes to a file as well */
+    ck_assert_ptr_nonnull(strstr(got(daemon_fd), "File too large"));
+    ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
+}
+END_TEST
+
 START_TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
 {
     char other[128];
@@ -457,6 +474,7 @@ int main(void)
     tcase_add_test(tcase, an_error_goes_to_a_terminal_as_well);
     tcase_add_test(tcase, a_file_is_appended_to_and_follows_a_rotation);
     tcase_add_test(tcase, an_unwritable_file_is_told_once_and_syslog_takes_over);
+    tcase_add_test(tcase, a_limit_for_files_does_not_kill_the_application);
     tcase_add_test(tcase, a_link_or_fifo_in_the_place_of_the_file_is_not_written_to);
     tcase_add_test(tcase, errno_survives_every_function);
     tcase_add_test(tcase, one_call_is_one_line_however_long_and_whatever_is_in_it);

@@ -166,11 +166,11 @@ START_TEST(without_its_droppable_page_a_pool_serves_nothing_and_then_works_anew)
     ck_assert(is_served(16)); /* the stripe looked at the clock, and will not until it moves */
     droppable_page_vanishes();
     ck_assert(!is_served(sizes[_i]));
-    ck_assert_uint_eq(pool->drops[POOL_DROP_SENTINEL], 1);
+    ck_assert_uint_eq(pool->counts.drops[POOL_DROP_SENTINEL], 1);
     ck_assert_uint_eq(pool->ring.held_bytes, 0);
     fill();
     ck_assert(is_served(sizes[_i]));
-    ck_assert_uint_eq(pool->drops[POOL_DROP_SENTINEL], 1);
+    ck_assert_uint_eq(pool->counts.drops[POOL_DROP_SENTINEL], 1);
 }
 END_TEST
 

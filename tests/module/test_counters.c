@@ -1,0 +1,418 @@
+/* test_counters.c - what the proxy counts for p11-proxy stats adds up with what the target saw. */
+#include "run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mechanisms.h"
+#include "pool.h"
+#include "statistics.h"
+#include "words_seen.h"
+
+static CK_SESSION_HANDLE session;
+static CK_BYTE pin[] = "1234";
+
+static void begin(const char *settings)
+{
+    words_begin();
+    proxy_before("counting", settings);
+    initialize();
+    session = open_session(0, CKF_RW_SESSION);
+}
+
+/* The descriptor of the counters, -1 if there is none. */
+static int counters_descriptor(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int found = -1;
+    ck_assert_ptr_nonnull(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        char path[PATH_MAX];
+        char link[PATH_MAX];
+        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+        ssize_t len = readlink(path, link, sizeof link);
+        if (len > 0 && memmem(link, (size_t)len, STATISTICS_NAME, strlen(STATISTICS_NAME)) != NULL)
+            found = atoi(entry->d_name);
+    }
+    closedir(folder);
+    return found;
+}
+
+/* As a reader sees them. */
+static const struct statistics *counters(void)
+{
+    int fd = counters_descriptor();
+    ck_assert_int_ge(fd, 0);
+    void *seen = mmap(NULL, sizeof(struct statistics), PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(seen, MAP_FAILED);
+    return seen;
+}
+
+static uint64_t pooled_draws(const struct statistics_slot *slot)
+{
+    uint64_t draws;
+    uint64_t bytes;
+    statistics_served(&slot->pool, &draws, &bytes);
+    return draws;
+}
+
+static uint64_t pooled_bytes(const struct statistics_slot *slot)
+{
+    uint64_t draws;
+    uint64_t bytes;
+    statistics_served(&slot->pool, &draws, &bytes);
+    return bytes;
+}
+
+#define NUMBER(s) ((unsigned long)statistic_read(&(s)))
+
+/* What went into the pool is somewhere. */
+static void check_pool(const struct statistics_slot *slot)
+{
+    ck_assert_uint_eq(NUMBER(slot->pool.filled_bytes),
+                      pooled_bytes(slot) + NUMBER(slot->pool.expired_bytes) +
+                          NUMBER(slot->pool.dropped_bytes) + statistics_held(&slot->pool));
+}
+
+START_TEST(calls_that_reach_the_target_add_up_with_its_own_count)
+{
+    CK_BYTE big[5000];
+    const unsigned long draws = 3000;
+    begin("");
+    const struct statistics *all = counters();
+    const struct statistics_slot *slot = &all->slots[0];
+    words_draw(session, 16, draws * 16);
+    for (int i = 0; i < 5; i++)
+        EXPECT(fn->C_GenerateRandom(session, big, sizeof big), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, NULL, 16), CKR_ARGUMENTS_BAD);
+    EXPECT(fn->C_GenerateRandom(session + 77, big, 16), CKR_SESSION_HANDLE_INVALID);
+    wait_until_quiet();
+
+    ck_assert_uint_eq(NUMBER(slot->calls.calls) + NUMBER(all->elsewhere.calls),
+                      target_calls("C_GenerateRandom"));
+    ck_assert_uint_eq(NUMBER(slot->calls.failed_calls), 1);
+    ck_assert_uint_eq(NUMBER(all->elsewhere.failed_calls), 1);
+    ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);
+    ck_assert_uint_eq(NUMBER(all->elsewhere.failed_draws), 1);
+    ck_assert_uint_eq(pooled_draws(slot) + NUMBER(slot->calls.token_draws), draws + 5);
+    ck_assert_uint_eq(pooled_bytes(slot) + NUMBER(slot->calls.token_bytes),
+                      draws * 16 + 5 * sizeof big);
+    /* What the target was asked for, less the one that failed, went to somebody or into the pool. */
+    ck_assert_uint_eq(NUMBER(slot->calls.called_bytes) - 16,
+                      NUMBER(slot->calls.token_bytes) + NUMBER(slot->pool.filled_bytes));
+    ck_assert_uint_gt(pooled_draws(slot), draws / 2);
+    ck_assert_uint_ge(NUMBER(slot->calls.token_draws), 6);
+    check_pool(slot);
+}
+END_TEST
+
+static void *draw(void *count)
+{
+    CK_SESSION_HANDLE own = open_session(0, 0);
+    for (unsigned long i = 0; i < *(unsigned long *)count / 1000; i++)
+        words_draw(own, 32, 32 * 1000);
+    return NULL;
+}
+
+START_TEST(draws_of_many_threads_are_all_counted)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    unsigned long draws = 20000;
+    begin("x-pool-size: 1MiB");
+    const struct statistics_slot *slot = &counters()->slots[0];
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, draw, &draws), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    wait_until_quiet();
+    ck_assert_uint_eq(pooled_draws(slot) + NUMBER(slot->calls.token_draws), THREADS * draws);
+    ck_assert_uint_eq(NUMBER(slot->calls.calls), target_calls("C_GenerateRandom"));
+    check_pool(slot);
+}
+END_TEST
+
+static void seed(void)
+{
+    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
+}
+
+static void log_in(void)
+{
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
+}
+
+static void close_all(void)
+{
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    session = open_session(0, CKF_RW_SESSION);
+}
+
+static void break_down(void)
+{
+    CK_SESSION_INFO info;
+    knob("CALL_CODE", "0x30");
+    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_DEVICE_ERROR);
+    knob("CALL_CODE", NULL);
+}
+
+static const struct {
+    enum pool_drop cause;
+    void (*happen)(void);
+} events[] = {
+    {POOL_DROP_SEED, seed},
+    {POOL_DROP_LOGIN, log_in},
+    {POOL_DROP_SESSIONS, close_all},
+    {POOL_DROP_TOKEN, break_down},
+};
+
+START_TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
+{
+    begin("x-pool-max-age: 1min\nx-pool-threads: never");
+    const struct statistics_slot *slot = &counters()->slots[0];
+    words_draw(session, 16, 8192);
+    uint64_t held = statistics_held(&slot->pool);
+    ck_assert_uint_gt(held, 0);
+    events[_i].happen();
+    for (unsigned cause = 0; cause < POOL_DROP_CAUSES; cause++)
+        if (cause != events[_i].cause)
+            ck_assert_uint_eq(NUMBER(slot->pool.drops[cause]), 0);
+    ck_assert_uint_ge(NUMBER(slot->pool.drops[events[_i].cause]), 1);
+    ck_assert_uint_eq(NUMBER(slot->pool.dropped_bytes), held);
+    ck_assert_uint_eq(statistics_held(&slot->pool), 0);
+    check_pool(slot);
+}
+END_TEST
+
+START_TEST(alarms_and_what_they_lead_to_are_counted)
+{
+    CK_BYTE bytes[16];
+    begin("x-pool-threads: never");
+    const struct statistics_slot *slot = &counters()->slots[0];
+    words_draw(session, 16, 64);
+    ck_assert_uint_eq(NUMBER(slot->suspect), STATISTICS_TRUSTED);
+    knob("FAULT", "3");
+    while (fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK)
+        continue;
+    ck_assert_uint_eq(NUMBER(slot->suspect), STATISTICS_LATCHED);
+    ck_assert_uint_ge(NUMBER(slot->pool.alarms), 1);
+    ck_assert_uint_ge(NUMBER(slot->pool.drops[POOL_DROP_HEALTH]), 1);
+    ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);
+}
+END_TEST
+
+START_TEST(it_says_what_it_is_and_what_is_in_force)
+{
+    begin("x-pool-mix: kernel\nx-disabled-algorithms: MD5\nx-policy: audit");
+    const struct statistics *all = counters();
+    words_draw(session, 16, 64);
+    ck_assert_str_eq(all->magic, STATISTICS_MAGIC);
+    ck_assert_uint_eq(all->layout, STATISTICS_LAYOUT);
+    ck_assert_uint_eq(all->size_bytes, sizeof *all);
+    ck_assert_uint_eq(NUMBER(all->pid), getpid());
+    ck_assert_str_eq(all->target, target_path("counting"));
+    ck_assert_ptr_nonnull(strstr(all->module, "p11-proxy.so"));
+    ck_assert_uint_eq(NUMBER(all->flags), STATISTICS_POOL | STATISTICS_THREAD |
+                                              STATISTICS_MIX_KERNEL | STATISTICS_AUDIT);
+    ck_assert_uint_eq(NUMBER(all->slot_count), 1);
+    ck_assert_uint_eq(NUMBER(all->slots[0].pool.capacity_bytes), 64 * 1024);
+    ck_assert_str_eq(all->slots[0].token, "counting");
+    /* Two sizes were timed, or one: enough to say what a draw costs without us. */
+    ck_assert_uint_gt(statistics_call_ns(&all->slots[0], 16), 0);
+}
+END_TEST
+
+static uint64_t uses_of(const struct statistics *all, CK_MECHANISM_TYPE type)
+{
+    for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
+        if (NUMBER(all->mechanisms[i].type_plus_1) == type + 1)
+            return NUMBER(all->mechanisms[i].calls);
+    return 0;
+}
+
+START_TEST(mechanisms_that_are_used_are_counted_and_refusals_by_rule)
+{
+    CK_MECHANISM sha256 = {CKM_SHA256, NULL, 0};
+    CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
+    proxy_before("recording", "x-disabled-algorithms: DES, MD5");
+    initialize();
+    const struct statistics *all = counters();
+    for (int i = 0; i < 3; i++)
+        EXPECT(fn->C_DigestInit(1, &sha256), CKR_OK);
+    for (int i = 0; i < 5; i++)
+        EXPECT(fn->C_DigestInit(1, &md5), CKR_MECHANISM_INVALID);
+    EXPECT(fn->C_DigestInit(1, NULL), CKR_OK);
+    ck_assert_uint_eq(uses_of(all, CKM_SHA256), 3);
+    ck_assert_uint_eq(uses_of(all, CKM_MD5), 0);
+    ck_assert_uint_eq(NUMBER(all->refused), 5);
+    ck_assert_uint_eq(NUMBER(all->refusal_count), 1);
+    ck_assert_uint_eq(NUMBER(all->refusals[0].mechanism), CKM_MD5);
+    ck_assert_uint_eq(NUMBER(all->refusals[0].times), 5);
+    ck_assert_str_eq(all->refusals[0].rule, "MD5");
+    ck_assert_uint_gt(NUMBER(all->refusals[0].line), 0);
+    ck_assert_ptr_nonnull(strstr(all->refusals[0].file, "config"));
+}
+END_TEST
+
+START_TEST(more_mechanisms_than_places_are_counted_as_lost)
+{
+    proxy_before("recording", "");
+    initialize();
+    const struct statistics *all = counters();
+    uint64_t counted = 0;
+    for (unsigned i = 0; i < STATISTICS_MECHANISMS + 10; i++) {
+        CK_MECHANISM vendors = {CKM_VENDOR_DEFINED + 4096 * i, NULL, 0};
+        EXPECT(fn->C_DigestInit(1, &vendors), CKR_OK);
+    }
+    for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
+        counted += NUMBER(all->mechanisms[i].calls);
+    ck_assert_uint_eq(counted, STATISTICS_MECHANISMS);
+    ck_assert_uint_eq(NUMBER(all->mechanisms_lost), 10);
+}
+END_TEST
+
+START_TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
+{
+    int status;
+    begin("");
+    const struct statistics *all = counters();
+    words_draw(session, 16, 4096);
+    wait_until_quiet();
+    uint64_t parents = pooled_draws(&all->slots[0]) + NUMBER(all->slots[0].calls.token_draws);
+    uint64_t parents_calls = NUMBER(all->slots[0].calls.calls);
+    knob("LAX_FORK", "1");
+    pid_t child = fork();
+    if (child == 0) {
+        CK_BYTE bytes[16];
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+        fn->C_Initialize(&childs_locking);
+        CK_SESSION_HANDLE own = open_session(0, 0);
+        const struct statistics *childs = counters();
+        if (NUMBER(childs->pid) != (unsigned long)getpid())
+            _exit(1);
+        for (int i = 0; i < 100; i++)
+            EXPECT(fn->C_GenerateRandom(own, bytes, sizeof bytes), CKR_OK);
+        _exit(pooled_draws(&childs->slots[0]) + NUMBER(childs->slots[0].calls.token_draws) == 100
+                  ? 0
+                  : 2);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_eq(pooled_draws(&all->slots[0]) + NUMBER(all->slots[0].calls.token_draws),
+                      parents);
+    ck_assert_uint_eq(NUMBER(all->slots[0].calls.calls), parents_calls);
+}
+END_TEST
+
+START_TEST(each_life_begins_at_zero_and_leaves_no_descriptor)
+{
+    for (int life = 0; life < 3; life++) {
+        if (life == 0)
+            begin("");
+        else {
+            initialize();
+            session = open_session(0, 0);
+        }
+        const struct statistics *all = counters();
+        words_draw(session, 16, 16 * 100);
+        ck_assert_uint_eq(pooled_draws(&all->slots[0]) + NUMBER(all->slots[0].calls.token_draws),
+                          100);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        ck_assert_int_lt(counters_descriptor(), 0);
+    }
+}
+END_TEST
+
+START_TEST(an_application_that_closes_the_descriptor_loses_no_file_of_its_own)
+{
+    begin("");
+    int ours = counters_descriptor();
+    close(ours);
+    int theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(dup2(theirs, ours), ours);
+    words_draw(session, 16, 16 * 1000);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_int_ge(fcntl(ours, F_GETFD), 0);
+    initialize();
+    ck_assert_int_ge(fcntl(ours, F_GETFD), 0);
+    ck_assert_int_ge(counters_descriptor(), 0);
+}
+END_TEST
+
+START_TEST(no_descriptor_of_ours_takes_the_number_of_a_standard_stream)
+{
+    words_begin();
+    proxy_before("counting", "");
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    initialize();
+    int ours = counters_descriptor();
+    ck_assert_int_gt(ours, STDERR_FILENO);
+    ck_assert_int_eq(fcntl(ours, F_GETFD), FD_CLOEXEC);
+}
+END_TEST
+
+START_TEST(nobody_can_shrink_them_or_write_to_them_by_the_descriptor)
+{
+    begin("");
+    int fd = counters_descriptor();
+    ck_assert_int_ne(ftruncate(fd, 0), 0);
+    ck_assert_int_ne(write(fd, "x", 1), 1);
+}
+END_TEST
+
+START_TEST(none_are_kept_where_the_owner_or_the_system_forbids_them)
+{
+    struct rlimit before;
+    words_begin();
+    proxy_before("counting", _i == 0 ? "x-statistics: off" : "");
+    getrlimit(RLIMIT_FSIZE, &before);
+    struct rlimit limit = before;
+    if (_i == 1)
+        limit.rlim_cur = 1024 * 1024; /* Check writes to a file as well, a small one */
+    setrlimit(RLIMIT_FSIZE, &limit);
+    CK_RV rv = fn->C_Initialize(&os_locking);
+    setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT(rv, CKR_OK);
+    ck_assert_int_lt(counters_descriptor(), 0);
+    session = open_session(0, 0);
+    for (int i = 0; i < 1000; i++) {
+        CK_BYTE bytes[16];
+        EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    }
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, calls_that_reach_the_target_add_up_with_its_own_count);
+    tcase_add_test(tcase, draws_of_many_threads_are_all_counted);
+    tcase_add_loop_test(tcase, a_drop_is_counted_under_its_cause_with_its_bytes, 0,
+                        sizeof events / sizeof *events);
+    tcase_add_test(tcase, alarms_and_what_they_lead_to_are_counted);
+    tcase_add_test(tcase, it_says_what_it_is_and_what_is_in_force);
+    tcase_add_test(tcase, mechanisms_that_are_used_are_counted_and_refusals_by_rule);
+    tcase_add_test(tcase, more_mechanisms_than_places_are_counted_as_lost);
+    if (CHILDREN_MAY_ALLOCATE)
+        tcase_add_test(tcase, a_forked_child_counts_for_itself_and_not_before_it_initializes);
+    tcase_add_test(tcase, each_life_begins_at_zero_and_leaves_no_descriptor);
+    tcase_add_test(tcase, an_application_that_closes_the_descriptor_loses_no_file_of_its_own);
+    tcase_add_test(tcase, no_descriptor_of_ours_takes_the_number_of_a_standard_stream);
+    tcase_add_test(tcase, nobody_can_shrink_them_or_write_to_them_by_the_descriptor);
+    tcase_add_loop_test(tcase, none_are_kept_where_the_owner_or_the_system_forbids_them, 0, 2);
+}
+
+int main(void)
+{
+    return run_tests("counters", add_tests);
+}
