@@ -18,6 +18,7 @@ struct registration {
     char name[NAME_MAX + 1]; /* of the file */
     char module[PATH_MAX];   /* absolute; "": no file says */
     bool limited;            /* enable-in: only the programs that it names see the module */
+    char kept_from[256]; /* disable-in: all but the programs that it names; "": it is not there */
 };
 
 struct registrations {
@@ -56,6 +57,8 @@ static void read_registration(struct registrations *all, const char *path,
                      value[0] == '/' ? "" : module_directory, value[0] == '/' ? "" : "/", value);
         else if (strcmp(name, "enable-in") == 0)
             entry->limited = true;
+        else if (strcmp(name, "disable-in") == 0)
+            snprintf(entry->kept_from, sizeof entry->kept_from, "%s", value);
     }
     free(text);
 }
@@ -108,8 +111,8 @@ static void find_doubles(struct findings *findings, const struct registrations *
         once = false;
         snprintf(path, sizeof path, "%s/%s", folder, entry->name);
         found(findings, MARK_NOTE, "p11-kit",
-              "p11-kit knows the token's own module too (%s), so programs see the token twice",
-              entry->name);
+              "p11-kit knows the token's own module too (%s), so programs%s%s see the token twice",
+              entry->name, entry->kept_from[0] != '\0' ? " other than " : "", entry->kept_from);
         advise(findings, "%s the line enable-in: nothing %s %s",
                access(path, F_OK) == 0 ? "add" : "write",
                access(path, F_OK) == 0 ? "to" : "into a new file", path);
@@ -152,6 +155,9 @@ void check_p11_kit(struct findings *findings, const struct config *config, const
         found(findings, MARK_OK, "p11-kit",
               "p11-kit does not %s: programs have to be pointed at %s",
               ours == NULL ? "know the proxy" : "show the proxy to all", module_path);
-    else if (config != NULL && config->target != NULL)
+    else if (ours->kept_from[0] != '\0')
+        found(findings, MARK_OK, "p11-kit", "p11-kit shows the proxy to all programs but %s",
+              ours->kept_from);
+    if (ours != NULL && !ours->limited && config != NULL && config->target != NULL)
         find_doubles(findings, &all, config->target, folder);
 }

@@ -6,6 +6,8 @@
 
 #include "config.h"
 #include "findings.h"
+#include "policy.h"
+#include "token.h"
 
 /* What is configured and where, and files that others may write. */
 void check_settings(struct findings *findings, const struct config *config);
@@ -23,6 +25,10 @@ bool check_target(struct findings *findings, const struct config *config, const 
 
 /* The target itself: interfaces, slots, tokens, and what random bytes take. Loads it in a child. */
 void check_tokens(struct findings *findings, const struct config *config);
+
+/* What the policy (may be NULL) refuses of the token's mechanisms although common programs need it. */
+void check_needs(struct findings *findings, const struct policy *policy, CK_FUNCTION_LIST *list,
+                 CK_SLOT_ID slot, const char *label);
 
 /* The proxy before the target: whether an application would get it started. Likewise. */
 void check_start(struct findings *findings, const char *module_path);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
-#include "token.h"
+#include "tool.h"
 
 enum {
     INTERFACES_MOST = 64,
@@ -91,7 +91,8 @@ static void find_random(struct findings *findings, CK_FUNCTION_LIST *list, CK_SL
     list->C_CloseSession(session);
 }
 
-static void find_token(struct findings *findings, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+static void find_token(struct findings *findings, const struct policy *policy,
+                       CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     CK_TOKEN_INFO info = {0};
     char label[sizeof info.label + 1];
@@ -111,6 +112,7 @@ static void find_token(struct findings *findings, CK_FUNCTION_LIST *list, CK_SLO
         found(findings, MARK_OK, "token", "slot %lu has a token that is not initialised", slot);
         return;
     }
+    check_needs(findings, policy, list, slot, label);
     if ((info.flags & CKF_RNG) == 0) {
         found(findings, MARK_NOTE, "token", "token '%s' in slot %lu has no random number generator",
               label, slot);
@@ -127,7 +129,8 @@ static void find_token(struct findings *findings, CK_FUNCTION_LIST *list, CK_SLO
     }
 }
 
-static void find_slots(struct findings *findings, CK_FUNCTION_LIST *list)
+static void find_slots(struct findings *findings, const struct policy *policy,
+                       CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG all = SLOTS_MOST, count = SLOTS_MOST;
@@ -150,13 +153,14 @@ static void find_slots(struct findings *findings, CK_FUNCTION_LIST *list)
     if (count == 0)
         advise(findings, "plug the token in, or see why the module does not find it");
     for (CK_ULONG i = 0; i < count; i++)
-        find_token(findings, list, slots[i]);
+        find_token(findings, policy, list, slots[i]);
 }
 
 static void find_all(struct findings *findings, const void *context)
 {
     const struct config *config = context;
     struct token_module module;
+    struct policy *policy;
     struct message message;
     CK_INFO info = {0};
     char maker[sizeof info.manufacturerID + 1], library[sizeof info.libraryDescription + 1];
@@ -191,7 +195,11 @@ static void find_all(struct findings *findings, const void *context)
         found(findings, MARK_NOTE, "target", "the target is not for several threads");
         advise(findings, "nothing to do: the pool is filled on the application's calls");
     }
-    find_slots(findings, module.list);
+    /* One that is wrong was found already. */
+    if (load_policy(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
+        policy = NULL;
+    find_slots(findings, policy, module.list);
+    policy_free(policy);
     findings_at(findings, "in C_Finalize");
     module.list->C_Finalize(NULL);
 }

@@ -139,6 +139,18 @@ configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
 check "an audit"                 finds "x-policy is audit: 1 items, and nothing is refused"
 configure 'x-disabled-algorithms: MD55'
 check "an unknown item"          says 1 "$P11_PROXY_CONFIG:4" looks
+configure 'x-disabled-algorithms: ECDSA, CKM_RSA_PKCS, SHA1'
+check "what OpenSSH needs is refused" finds "$P11_PROXY_CONFIG:4: ECDSA refuses CKM_ECDSA of token 'proxy-test', with which OpenSSH"
+check "by number as by name"          finds "CKM_RSA_PKCS refuses CKM_RSA_PKCS of token 'proxy-test'"
+needs_nothing_else() {
+    ! looks | grep -E 'SHA1 refuses|CKM_ECDH1_DERIVE of'
+}
+check "what nobody needs is no note"  needs_nothing_else
+TARGET=$COUNTING configure 'x-disabled-algorithms: CKM_RSA_PKCS'
+lacks() {
+    ! looks | grep 'refuses CKM_RSA_PKCS'
+}
+check "nor what the token has not"    lacks
 printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
 configure "x-disabled-algorithms-file: $scratch/list"
 check "an unknown item in a file" finds "NoSuchThing"
@@ -169,7 +181,11 @@ printf '%s\n' "module: $PROXY" >>"$modules/p11-proxy.module"
 printf '%s\n' "module: $TARGET" >"$modules/own.module"
 check "p11-kit knows the token's own module" says 0 "knows the token's own module too (own.module)" looks_as_someone
 check "and the file to write" grep -F "enable-in: nothing into a new file /etc/pkcs11/modules/own.module" "$scratch/out"
-printf '%s\n' 'enable-in: nothing' >>"$modules/own.module"
+printf '%s\n' 'disable-in: firefox' >>"$modules/own.module"
+check "and who does not see it" says 0 "so programs other than firefox see the token twice" looks_as_someone
+printf '%s\n' 'disable-in: thunderbird' >>"$modules/p11-proxy.module"
+check "who does not see the proxy" says 0 "shows the proxy to all programs but thunderbird" looks_as_someone
+printf '%s\n' "module: $TARGET" 'enable-in: nothing' >"$modules/own.module"
 printf '%s\n' 'enable-in: nothing' >"$modules/softhsm2.module"
 check "switched off" says 0 "the token only through it" looks_as_someone
 rm "$modules/softhsm2.module"
