@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "counters.h"
-#include "guard_calls.h"
+#include "guard_memo.h"
 #include "key_cache.h"
 #include "settings.h"
 
@@ -54,8 +54,12 @@
 /* A NULL mechanism is the 3.0 way to end an operation. */
 #define MECH(purpose, keys, name, ...)                                                             \
     AROUND(name,                                                                                   \
-           WITH_POLICY(rv = guard_call(policy, #name, hSession, pMechanism, keys);),               \
-           if (UNLIKELY(policy != NULL) && rv == CKR_OK) {                                         \
+           bool known = false;                                                                     \
+           WITH_POLICY(                                                                            \
+               known = guard_is_known(policy, purpose, hSession, pMechanism, (keys)->used);        \
+               if (!known)                                                                         \
+                   rv = guard_call(policy, #name, purpose, hSession, pMechanism, keys);),          \
+           if (UNLIKELY(policy != NULL) && !known && rv == CKR_OK) {                               \
                rv = guard_made(policy, #name, hSession, pMechanism, keys);                         \
                guard_began(purpose, hSession, pMechanism);                                         \
            }                                                                                       \
@@ -151,6 +155,7 @@ void note_slot_answer(struct slot *slot, CK_RV rv)
     case CKR_TOKEN_NOT_RECOGNIZED:
         /* All sessions may be gone with the token, and another token may have come. */
         atomic_fetch_add(&slot->generation, 1);
+        guard_forget();
         atomic_store(&slot->pooling, POOLING_UNKNOWN);
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         break;

@@ -1,6 +1,7 @@
 /* guard_calls.c - asks the policy about a call's mechanism and keys. */
 #include "guard_calls.h"
 
+#include "guard_memo.h"
 #include "guard_parameters.h"
 #include "guard_report.h"
 #include "key_cache.h"
@@ -51,13 +52,15 @@ static uint64_t maker(const CK_MECHANISM *mechanism, const struct key_use *use)
     return use->used == CK_INVALID_HANDLE ? mechanism->mechanism : NO_MECHANISM;
 }
 
+/* *known: nothing that the answer depends on is missing. */
 static CK_RV guard_keys(const struct policy *policy, const char *function,
                         CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
-                        const struct key_use *use)
+                        const struct key_use *use, bool *known)
 {
     struct key_facts facts;
     CK_RV rv = CKR_OK;
-    if (use->used != CK_INVALID_HANDLE && facts_of_key(&facts, session, use->used))
+    *known = use->used == CK_INVALID_HANDLE || facts_of_key(&facts, session, use->used);
+    if (use->used != CK_INVALID_HANDLE && *known)
         rv = judge_facts(policy, function, mechanism->mechanism, mechanism->mechanism, &facts);
     if (rv == CKR_OK && use->result != NULL) {
         facts = facts_of_made(mechanism, use);
@@ -66,18 +69,23 @@ static CK_RV guard_keys(const struct policy *policy, const char *function,
     return rv;
 }
 
-CK_RV guard_call(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
-                 const CK_MECHANISM *mechanism, const struct key_use *use)
+CK_RV guard_call(const struct policy *policy, const char *function, enum purpose purpose,
+                 CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                 const struct key_use *use)
 {
+    bool known = true;
     if (mechanism == NULL)
         return CKR_OK;
+    uint64_t epoch = guard_epoch_now();
     CK_RV rv = guard_verdict(policy, function, mechanism->mechanism,
                              policy_mechanism(policy, mechanism->mechanism), CKR_MECHANISM_INVALID);
     if (rv == CKR_OK)
         rv = guard_verdict(policy, function, mechanism->mechanism,
                            parameters_denied(policy, mechanism), CKR_MECHANISM_PARAM_INVALID);
     if (rv == CKR_OK && policy_has_key_rules(policy))
-        rv = guard_keys(policy, function, session, mechanism, use);
+        rv = guard_keys(policy, function, session, mechanism, use, &known);
+    if (rv == CKR_OK && known)
+        guard_remember(policy, epoch, purpose, session, mechanism, use);
     return rv;
 }
 

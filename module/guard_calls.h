@@ -50,8 +50,9 @@ struct key_use {
  * Before the call: CKR_OK, or what the caller is told and the target never hears. A NULL mechanism ends an
  * operation and is not read; a key is asked for on the caller's session. Any thread, no lock held.
  */
-CK_RV guard_call(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
-                 const CK_MECHANISM *mechanism, const struct key_use *use);
+CK_RV guard_call(const struct policy *policy, const char *function, enum purpose purpose,
+                 CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                 const struct key_use *use);
 
 /* The same for C_CreateObject. */
 CK_RV guard_import(const struct policy *policy, const char *function, const CK_ATTRIBUTE *template,

@@ -55,6 +55,12 @@ bool mechanism_signs_digest_info(CK_MECHANISM_TYPE type)
     return more_in(type) == MORE_DIGEST_INFO;
 }
 
+bool mechanism_names_more(CK_MECHANISM_TYPE type)
+{
+    enum more_algorithms more = more_in(type);
+    return more != MORE_NONE && more != MORE_DIGEST_INFO;
+}
+
 static const struct policy_rule *ask(const struct policy *policy, uint64_t number)
 {
     return number == NOTHING ? NULL : policy_mechanism(policy, number);

@@ -17,4 +17,7 @@ const struct policy_rule *parameters_denied(const struct policy *policy,
 /* Whether the data of that mechanism may be a DigestInfo: it hides the digest from everybody else. */
 bool mechanism_signs_digest_info(CK_MECHANISM_TYPE type);
 
+/* Whether parameters_denied() may find anything in a parameter of that mechanism. */
+bool mechanism_names_more(CK_MECHANISM_TYPE type);
+
 #endif

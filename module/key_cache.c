@@ -1,6 +1,7 @@
 /* key_cache.c - a small table of what was read of keys; a new key takes the place of an old one. */
 #include "key_cache.h"
 
+#include "guard_memo.h"
 #include "settings.h"
 #include "state.h"
 
@@ -47,6 +48,7 @@ struct key_change key_change_begin(void)
         lock_acquire(&state->keys.lock);
         state->keys.changing++;
         state->keys.changes++;
+        guard_forget();
         lock_release(&state->keys.lock);
     }
     return change;
@@ -67,6 +69,7 @@ void key_change_end(struct key_change change, const struct slot *slot, CK_OBJECT
     if (!change.under_way)
         return;
     lock_acquire(&cache->lock);
+    guard_forget();
     for (unsigned i = 0; i < KEY_PLACES; i++)
         if (concerns(&cache->keys[i], slot, one))
             cache->keys[i].slot = NULL;

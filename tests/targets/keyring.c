@@ -30,8 +30,7 @@ struct keyring keyring;
 static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
                           CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
-    static CK_SESSION_HANDLE last = 100;
-    *phSession = ++last;
+    *phSession = 100 + ++keyring.sessions;
     return CKR_OK;
 }
 
@@ -139,6 +138,8 @@ static CK_RV make(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR pMechanism,
 static CK_RV destroy(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject)
 {
     keyring.destroyed++;
+    if (keyring.destroying != NULL)
+        keyring.destroying();
     return CKR_OK;
 }
 

@@ -29,6 +29,9 @@ struct keyring {
     CK_RV answer;
     CK_RV close_answer;
 
+    CK_ULONG sessions;        /* opened so far: the next handle is 100 more */
+    void (*destroying)(void); /* called in C_DestroyObject, NULL: nothing */
+
     unsigned calls; /* of what begins, restores or makes something */
     unsigned destroyed;
 };
