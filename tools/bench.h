@@ -58,7 +58,7 @@ bool drawer_draw(const struct drawer *drawer, int64_t slice_ns, bool counts);
 void drawer_stop(struct drawer *drawer);
 
 /* Makes C_GenerateRandom of a loaded module, in this process, take delay_ns more, as a slower token
- * would: callers wait side by side. Call it once. False if its tables cannot be written. */
+ * would: callers wait side by side. Call it once. False if its tables cannot be written for good. */
 bool simulate_delay(const struct token_module *module, int64_t delay_ns);
 
 /* Whether gnuplot can be started. */

@@ -41,6 +41,10 @@ check_json "--json, --size, --threads, --seconds" 0 \
     '.size == 100 and .threads == 3 and .seconds == 1 and .simulate_ns == 0 and .token == "proxy-test" and
      .straight.timed_draws > 0 and .proxy.min_ns <= .proxy.median_ns and .proxy.median_ns <= .proxy.p99_ns and
      .proxy.p99_ns <= .proxy.max_ns and .straight.bytes_per_s > 0' benches --json --size 100 --threads 3
+on_counting() {
+    P11_PROXY_TARGET=$COUNTING benches "$@"
+}
+check "--simulate on a module that undoes it" complains 1 "cannot be made slower" on_counting --simulate 1ms
 check_json "--simulate" 0 \
     '.simulate_ns == 2000000 and .straight.min_ns >= 2000000 and .proxy.median_ns < 2000000' \
     benches --json --simulate 2ms
