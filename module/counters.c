@@ -137,8 +137,8 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     for (unsigned i = 0; i < state->slot_count; i++)
         statistic_set(&all->slots[i].id, state->slots[i].id);
     statistic_set(&all->slot_count, state->slot_count);
-    atomic_thread_fence(memory_order_release);
-    memcpy(all->magic, STATISTICS_MAGIC, sizeof STATISTICS_MAGIC);
+    memcpy(all->magic + 1, STATISTICS_MAGIC + 1, sizeof STATISTICS_MAGIC - 1);
+    atomic_store_explicit((_Atomic char *)all->magic, STATISTICS_MAGIC[0], memory_order_release);
 }
 
 void counters_begin(uint64_t flags, const char *target)
