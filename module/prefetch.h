@@ -8,7 +8,7 @@
 
 #include "state.h"
 
-/* Makes the thread if there is none and one is permitted. Between life_enter() and life_leave(), no lock
+/* Makes the thread if there is none and one is permitted; it ends by itself when no pool holds anything. Between life_enter() and life_leave(), no lock
  * held; keeps errno. */
 void prefetch_start(void);
 

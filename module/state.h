@@ -98,7 +98,8 @@ enum thread_life {
     THREAD_NONE,
     THREAD_STARTS, /* thread_id is not known yet */
     THREAD_RUNS,
-    THREAD_STOPS
+    THREAD_STOPS,
+    THREAD_LEFT /* of its own accord; it is to be joined */
 };
 
 struct state {
