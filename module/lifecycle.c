@@ -160,8 +160,10 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
         /* By our parent before a fork, as we wanted it; or by another user, who knows how. */
         *thread_permitted = *thread_permitted && target_has_os_locking;
         hidden_close_inherited();
-    } else if (rv == CKR_OK)
+    } else if (rv == CKR_OK) {
         target_has_os_locking = *thread_permitted;
+        hidden_forget();
+    }
     return rv;
 }
 

@@ -114,6 +114,7 @@ struct state {
     _Atomic(struct session_index *) sessions;
     struct session_segment *session_segments; /* guarded by lock, as is the next */
     struct session *free_session;
+    atomic_uint closings_begun, closings_ended; /* calls that close many sessions at once */
     _Atomic uint64_t hidden_bits; /* bit (handle % 64) is set for each session of ours */
 
     unsigned slot_count; /* guarded by lock; grows only, until finalize */
