@@ -1,4 +1,4 @@
-/* session_calls.c - opening and closing sessions, and how many there are. */
+/* session_calls.c - opening and closing sessions, how many there are, and what happened to their slot. */
 #include "forward.h"
 #include "guard_calls.h"
 #include "key_cache.h"
@@ -72,6 +72,16 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
     key_change_end(change, slot, EVERY_KEY);
     last_session_closed(slot);
     hidden_allow(slot);
+    return rv;
+}
+
+CK_RV proxy_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved)
+{
+    CK_RV rv = target.C_WaitForSlotEvent(flags, pSlot, pReserved);
+    struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
+    /* A token came or went. Either way what was there is there no longer. */
+    if (slot != NULL)
+        note_slot_answer(slot, CKR_TOKEN_NOT_PRESENT);
     return rv;
 }
 
