@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fetch.h"
 #include "forward.h"
 #include "guard_report.h"
 #include "guard_state.h"
@@ -101,6 +102,7 @@ static void forget_life(void)
     guard_reports_end();
     operation_states_forget();
     key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
+    target_has_os_locking = false;
     lock_acquire(&state->lock);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
@@ -264,6 +266,9 @@ CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
 CK_RV proxy_C_Finalize(CK_VOID_PTR pReserved)
 {
     UNCANCELLED;
+    /* The target calls us back from C_GenerateRandom, and would wait for itself. */
+    if (fetch_is_under_way())
+        return CKR_FUNCTION_FAILED;
     switch (life_begin(LIFE_UP, LIFE_STOPPING)) {
     case RECURSIVE:
         return CKR_FUNCTION_FAILED;
