@@ -132,6 +132,24 @@ START_TEST(a_life_fits_on_the_smallest_stack)
 }
 END_TEST
 
+/* As with `ulimit -s 64`: whoever makes threads gets small ones. The target is not used to that. */
+START_TEST(the_prefetch_has_a_stack_that_targets_are_used_to)
+{
+    pthread_attr_t small;
+    knob("STACK_KIB", "256");
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 1min");
+    pthread_attr_init(&small);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN), 0);
+    ck_assert_int_eq(pthread_setattr_default_np(&small), 0);
+    initialize();
+    words_draw(open_session(0, 0), 16, 32768);
+    wait_until_quiet();
+    ck_assert_uint_gt(target_calls_by_others("C_GenerateRandom"), 0);
+    words_check(4096);
+}
+END_TEST
+
 START_TEST(no_standard_stream_is_taken)
 {
     struct stat file;
@@ -255,6 +273,7 @@ static void add_tests(TCase *tcase)
                        a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */
     }
     tcase_add_loop_test(tcase, a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2);
+    tcase_add_test(tcase, the_prefetch_has_a_stack_that_targets_are_used_to);
     tcase_add_test(tcase, no_standard_stream_is_taken);
     tcase_add_loop_test(tcase, a_program_ends_with_its_last_thread, 0, 2);
     tcase_add_test(tcase, the_thread_ends_when_it_has_nothing_to_do);
