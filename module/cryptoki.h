@@ -36,6 +36,9 @@ typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 #ifndef CKA_PARAMETER_SET
 #define CKA_PARAMETER_SET 0x0000061dUL
 #endif
+/* The standard's number; p11-kit's header gives another. */
+#undef CKR_FIPS_SELF_TEST_FAILED
+#define CKR_FIPS_SELF_TEST_FAILED 0x000001b6UL
 /* 2.40 has it, but not every header of that time. */
 #ifndef CKR_CURVE_NOT_SUPPORTED
 #define CKR_CURVE_NOT_SUPPORTED 0x00000140UL

@@ -160,6 +160,7 @@ void note_slot_answer(struct slot *slot, CK_RV rv)
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         break;
     case CKR_DEVICE_ERROR:
+    case CKR_FIPS_SELF_TEST_FAILED:
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         break;
     }

@@ -42,6 +42,18 @@ void hidden_forget(void)
     lock_release(&state->lock);
 }
 
+void hidden_was_lost(CK_SESSION_HANDLE handle)
+{
+    if (!handle_may_be_hidden(handle))
+        return;
+    lock_acquire(&state->lock);
+    for (unsigned i = 0; i < state->slot_count; i++)
+        if (state->slots[i].hidden == handle)
+            state->slots[i].hidden = CK_INVALID_HANDLE;
+    publish_locked();
+    lock_release(&state->lock);
+}
+
 void hidden_close_inherited(void)
 {
     unsigned count = atomic_load(&inheritable_count);
@@ -166,10 +178,20 @@ static CK_SESSION_HANDLE take_away_locked(struct slot *slot)
     return session;
 }
 
-static void close_session(CK_SESSION_HANDLE session)
+/* Closes what was taken away from the slot. Returns whether there was something, and now is not. What the
+ * token will not close it keeps for the next time, since it is in the way as long as it is open. */
+static bool close_session(struct slot *slot, CK_SESSION_HANDLE session)
 {
-    if (session != CK_INVALID_HANDLE)
-        target.C_CloseSession(session);
+    if (session == CK_INVALID_HANDLE)
+        return false;
+    if (session_is_gone(target.C_CloseSession(session)))
+        return true;
+    lock_acquire(&state->lock);
+    if (slot->hidden == CK_INVALID_HANDLE)
+        slot->hidden = session;
+    publish_locked();
+    lock_release(&state->lock);
+    return false;
 }
 
 int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
@@ -188,7 +210,7 @@ int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
     lock_release(&state->lock);
     if (session != CK_INVALID_HANDLE) {
         forks_enter_target();
-        close_session(session);
+        close_session(slot, session);
         come_out(slot);
     }
     return next_ns;
@@ -215,7 +237,7 @@ void hidden_ban(struct slot *slot)
     wait_for_thread_locked(slot);
     CK_SESSION_HANDLE session = take_away_locked(slot);
     lock_release(&state->lock);
-    close_session(session);
+    close_session(slot, session);
 }
 
 void hidden_allow(struct slot *slot)
@@ -240,8 +262,7 @@ bool hidden_give_way(void)
         CK_SESSION_HANDLE session = take_away_locked(slot);
         slot->hidden_retry_ns = clock_ticks_ns() + RETRY_NS;
         lock_release(&state->lock);
-        gave = gave || session != CK_INVALID_HANDLE;
-        close_session(session);
+        gave = close_session(slot, session) || gave;
     }
     return gave;
 }

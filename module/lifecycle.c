@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "counters.h"
+#include "fetch.h"
 #include "forward.h"
 #include "guard_report.h"
 #include "guard_state.h"
@@ -103,6 +104,7 @@ static void forget_life(void)
     counters_end();
     operation_states_forget();
     key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
+    target_has_os_locking = false;
     lock_acquire(&state->lock);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
@@ -162,8 +164,10 @@ static CK_RV initialize_target(void *callers, bool want_thread, bool *thread_per
         /* By our parent before a fork, as we wanted it; or by another user, who knows how. */
         *thread_permitted = *thread_permitted && target_has_os_locking;
         hidden_close_inherited();
-    } else if (rv == CKR_OK)
+    } else if (rv == CKR_OK) {
         target_has_os_locking = *thread_permitted;
+        hidden_forget();
+    }
     return rv;
 }
 
@@ -278,6 +282,9 @@ CK_RV proxy_C_Initialize(CK_VOID_PTR pInitArgs)
 CK_RV proxy_C_Finalize(CK_VOID_PTR pReserved)
 {
     UNCANCELLED;
+    /* The target calls us back from C_GenerateRandom, and would wait for itself. */
+    if (fetch_is_under_way())
+        return CKR_FUNCTION_FAILED;
     switch (life_begin(LIFE_UP, LIFE_STOPPING)) {
     case RECURSIVE:
         return CKR_FUNCTION_FAILED;

@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "clones.h"
@@ -20,6 +22,7 @@ enum { STACK_BYTES = 1024 * 1024 };
 static const int64_t STAND_ASIDE_NS = 1 * NS_PER_MS;
 static const int64_t STAND_ASIDE_MOST_NS = 256 * NS_PER_MS;
 static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
+static const int64_t LOOK_ROUND_NS = 1 * NS_PER_S;
 static const int64_t EXIT_WAIT_NS = 1 * NS_PER_S;
 static const int64_t NEVER_NS = INT64_MAX;
 
@@ -121,8 +124,32 @@ static int64_t attend_all(void)
     return next_ns;
 }
 
+/* Whether the application has ended all its threads: a process ends with its last one, and that must not be
+ * ours. Needs no descriptor, whose number could be one that the application counts on. */
+static bool only_ours_is_left(void)
+{
+    enum { LINKS_OF_NONE = 2 }; /* and one for each thread, a first one that has ended included */
+    struct stat threads;
+    char path;
+    return stat("/proc/self/task", &threads) == 0 && threads.st_nlink == LINKS_OF_NONE + 2 &&
+           readlink("/proc/self/exe", &path, 1) < 0 && errno == ENOENT;
+}
+
+/* The thread ends of its own accord, unless the bell was rung since it was seen or somebody ends it just now. */
+static bool leaves(unsigned bell_seen)
+{
+    unsigned runs = THREAD_RUNS;
+    unsigned left = THREAD_LEFT;
+    if (!atomic_compare_exchange_strong(&state->thread, &runs, THREAD_LEFT))
+        return false;
+    /* Whoever rings looks whether the thread runs, and then it may have left. */
+    return atomic_load(&state->thread_bell) == bell_seen ||
+           !atomic_compare_exchange_strong(&state->thread, &left, THREAD_RUNS);
+}
+
 static void *run(void *unused)
 {
+    bool rung = true;
     (void)unused;
     clones_listen();
     while (!must_stop()) {
@@ -130,11 +157,16 @@ static void *run(void *unused)
         if (clones_heard())
             state_drop_pools(POOL_DROP_CLONE);
         int64_t next_ns = attend_all();
-        int64_t wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
+        if ((next_ns == NEVER_NS || (!rung && only_ours_is_left())) && leaves(bell))
+            break;
+        int64_t wait_ns = next_ns == NEVER_NS ? LOOK_ROUND_NS : next_ns - clock_ticks_ns();
+        if (wait_ns > LOOK_ROUND_NS)
+            wait_ns = LOOK_ROUND_NS;
         atomic_store(&state->thread_sleeps, 1);
-        if (!must_stop() && (wait_ns < 0 ? next_ns == NEVER_NS : wait_ns > 0))
+        if (!must_stop() && wait_ns > 0)
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
+        rung = atomic_load(&state->thread_bell) != bell;
     }
     clones_unlisten();
     return NULL;
@@ -174,11 +206,14 @@ static int make_thread(pthread_t *thread)
 void prefetch_start(void)
 {
     int saved_errno = errno;
-    unsigned none = THREAD_NONE;
+    unsigned before = atomic_load(&state->thread);
     pthread_t thread;
-    if (!state->threads_permitted || atomic_load(&process_exits) ||
-        !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
+    if ((before != THREAD_NONE && before != THREAD_LEFT) || !state->threads_permitted ||
+        atomic_load(&process_exits) ||
+        !atomic_compare_exchange_strong(&state->thread, &before, THREAD_STARTS))
         return;
+    if (before == THREAD_LEFT)
+        pthread_join((pthread_t)state->thread_id, NULL);
     forks_watch();
     int rc = make_thread(&thread);
     if (rc == 0)
@@ -201,8 +236,11 @@ void prefetch_want(struct slot *slot)
 void prefetch_stop(void)
 {
     int saved_errno = errno;
-    unsigned runs = THREAD_RUNS;
-    if (atomic_compare_exchange_strong(&state->thread, &runs, THREAD_STOPS)) {
+    unsigned before = atomic_load(&state->thread);
+    while ((before == THREAD_RUNS || before == THREAD_LEFT) &&
+           !atomic_compare_exchange_weak(&state->thread, &before, THREAD_STOPS))
+        continue;
+    if (before == THREAD_RUNS || before == THREAD_LEFT) {
         ring_bell();
         pthread_join((pthread_t)state->thread_id, NULL);
         atomic_store(&state->thread, THREAD_NONE);

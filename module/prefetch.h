@@ -8,7 +8,7 @@
 
 #include "state.h"
 
-/* Makes the thread if there is none and one is permitted. Between life_enter() and life_leave(), no lock
+/* Makes the thread if there is none and one is permitted; it ends by itself when no pool holds anything. Between life_enter() and life_leave(), no lock
  * held; keeps errno. */
 void prefetch_start(void);
 
@@ -30,8 +30,11 @@ void prefetch_at_exit(void);
 void hidden_ban(struct slot *slot);
 void hidden_allow(struct slot *slot);
 
-/* Ours are gone with the target's state: it was finalized. */
+/* Ours are gone with the target's state: it was finalized, or is new in this process. */
 void hidden_forget(void);
+
+/* The token gave that handle to the application: if it was ours, the token had lost that session. */
+void hidden_was_lost(CK_SESSION_HANDLE handle);
 
 /* In a forked child that inherited the target's state: closes what it inherited of ours, before a call that
  * must not meet it. Does nothing elsewhere. */

@@ -1,4 +1,4 @@
-/* session_calls.c - opening and closing sessions, and how many there are. */
+/* session_calls.c - opening and closing sessions, how many there are, and what happened to their slot. */
 #include "forward.h"
 #include "guard_calls.h"
 #include "key_cache.h"
@@ -9,28 +9,17 @@ CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
                           CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
     UNCANCELLED;
+    hidden_close_inherited();
+    unsigned closings = sessions_closings();
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (rv == CKR_SESSION_COUNT && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
-    if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP)
-        session_opened(*phSession, slotID, (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0);
-    return rv;
-}
-
-/* After such an answer to C_CloseSession the session is no more, whatever the code. */
-static bool is_gone(CK_RV rv)
-{
-    switch (rv) {
-    case CKR_OK:
-    case CKR_SESSION_HANDLE_INVALID:
-    case CKR_SESSION_CLOSED:
-    case CKR_DEVICE_REMOVED:
-    case CKR_TOKEN_NOT_PRESENT:
-    case CKR_CRYPTOKI_NOT_INITIALIZED:
-        return true;
-    default:
-        return false;
+    if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP) {
+        hidden_was_lost(*phSession);
+        session_opened(*phSession, slotID, (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0,
+                       closings);
     }
+    return rv;
 }
 
 /* The slot has no session of the application any more: the token logs out, and takes with it what the pool
@@ -48,6 +37,7 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
     UNCANCELLED;
     unsigned flags;
     bool last = false;
+    unsigned closings = sessions_closings();
     hSession = session_for_target(hSession);
     /* Forgotten before it is closed: afterwards the token may give the handle to somebody else. */
     struct slot *slot = session_closed(hSession, &flags, &last);
@@ -57,8 +47,8 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
     struct key_change change = key_change_begin();
     CK_RV rv = target.C_CloseSession(hSession);
     key_change_end(change, slot, last ? EVERY_KEY : KEYS_OF_SESSIONS);
-    if (slot != NULL && !is_gone(rv)) {
-        session_opened(hSession, slot->id, flags);
+    if (slot != NULL && !session_is_gone(rv)) {
+        session_opened(hSession, slot->id, flags, closings);
         guard_began_unknown(hSession);
     } else if (last)
         last_session_closed(slot);
@@ -75,12 +65,23 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
     if (slot == NULL)
         return target.C_CloseAllSessions(slotID);
     hidden_ban(slot);
-    sessions_closed(slot);
+    sessions_close_begin(slot);
     struct key_change change = key_change_begin();
     CK_RV rv = target.C_CloseAllSessions(slotID);
+    sessions_close_end();
     key_change_end(change, slot, EVERY_KEY);
     last_session_closed(slot);
     hidden_allow(slot);
+    return rv;
+}
+
+CK_RV proxy_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved)
+{
+    CK_RV rv = target.C_WaitForSlotEvent(flags, pSlot, pReserved);
+    struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
+    /* A token came or went. Either way what was there is there no longer. */
+    if (slot != NULL)
+        note_slot_answer(slot, CKR_TOKEN_NOT_PRESENT);
     return rv;
 }
 
@@ -110,6 +111,7 @@ static void subtract_one(CK_ULONG *count)
 CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
 {
     struct slot *slot = slot_find(slotID);
+    hidden_close_inherited();
     struct ours before = ours_of(slot);
     CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
     struct ours after = ours_of(slot);

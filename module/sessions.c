@@ -145,11 +145,20 @@ static void forget_locked(struct session *session)
     free_entry_locked(session);
 }
 
-void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags)
+unsigned sessions_closings(void)
+{
+    return atomic_load(&state->closings_ended);
+}
+
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags, unsigned closings)
 {
     if (handle == CK_INVALID_HANDLE || !state_is_wiped_on_fork())
         return;
     lock_acquire(&state->lock);
+    if (atomic_load(&state->closings_begun) != closings) {
+        lock_release(&state->lock);
+        return;
+    }
     struct session *stale = session_find(handle);
     if (stale != NULL)
         forget_locked(stale);
@@ -191,19 +200,39 @@ static void forget_all_locked(const struct slot *slot)
                 forget_locked(&s->entries[i]);
 }
 
-void sessions_closed(struct slot *slot)
+void sessions_close_begin(struct slot *slot)
 {
     lock_acquire(&state->lock);
-    if (slot->sessions != 0)
+    atomic_fetch_add(&state->closings_begun, 1);
+    if (slot == NULL || slot->sessions != 0)
         forget_all_locked(slot);
     lock_release(&state->lock);
 }
 
+void sessions_close_end(void)
+{
+    atomic_fetch_add(&state->closings_ended, 1);
+}
+
 void sessions_forget(void)
 {
-    lock_acquire(&state->lock);
-    forget_all_locked(NULL);
-    lock_release(&state->lock);
+    sessions_close_begin(NULL);
+    sessions_close_end();
+}
+
+bool session_is_gone(CK_RV rv)
+{
+    switch (rv) {
+    case CKR_OK:
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_TOKEN_NOT_PRESENT:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        return true;
+    default:
+        return false;
+    }
 }
 
 void session_operates(struct session *session, bool operating)

@@ -31,19 +31,28 @@ struct session *session_find(CK_SESSION_HANDLE handle);
 /* The slot of the live session of that handle, or NULL. Any thread, no lock. */
 struct slot *session_slot(CK_SESSION_HANDLE handle);
 
-/* Remembers a session that the token has just opened. Out of memory it is not remembered, which
- * costs speed only. Any thread; takes state->lock. */
-void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags);
+/* How often many were closed at once. To be asked before the token opens one; see session_opened(). */
+unsigned sessions_closings(void);
+
+/* Remembers a session that the token has opened since sessions_closings() said closings. If sessions were closed
+ * meanwhile, it may be gone already, and is not remembered; nor is it out of memory. That costs speed only. Any
+ * thread; takes state->lock. */
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags,
+                    unsigned closings);
 
 /* Forgets it. Returns its slot, or NULL if it was not known; *flags is what it was opened with, *last
  * whether it was the last one of the slot. Any thread; takes state->lock. */
 struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last);
 
-/* Forgets all of a slot. Any thread; takes state->lock. */
-void sessions_closed(struct slot *slot);
+/* Around the call that closes all of a slot: forgets them. Any thread; the first takes state->lock. */
+void sessions_close_begin(struct slot *slot);
+void sessions_close_end(void);
 
 /* Forgets all of all slots. Any thread; takes state->lock. */
 void sessions_forget(void);
+
+/* After such an answer to C_CloseSession the session is no more, whatever the code. */
+bool session_is_gone(CK_RV rv);
 
 /* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
 void session_operates(struct session *session, bool operating);

@@ -100,7 +100,8 @@ enum thread_life {
     THREAD_NONE,
     THREAD_STARTS, /* thread_id is not known yet */
     THREAD_RUNS,
-    THREAD_STOPS
+    THREAD_STOPS,
+    THREAD_LEFT /* of its own accord; it is to be joined */
 };
 
 struct state {
@@ -115,6 +116,7 @@ struct state {
     _Atomic(struct session_index *) sessions;
     struct session_segment *session_segments; /* guarded by lock, as is the next */
     struct session *free_session;
+    atomic_uint closings_begun, closings_ended; /* calls that close many sessions at once */
     _Atomic uint64_t hidden_bits; /* bit (handle % 64) is set for each session of ours */
 
     unsigned slot_count; /* guarded by lock; grows only, until finalize */

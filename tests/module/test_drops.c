@@ -87,6 +87,21 @@ static void token_not_present(void)
     answer("0xe0");
 }
 
+static void self_test_failed(void)
+{
+    answer("0x1b6");
+}
+
+/* Pulled out, or put in: its sessions may be gone, and it may be another. */
+static void slot_event(void)
+{
+    CK_SLOT_ID slot = 4711;
+    knob("EVENT_SLOT", "0");
+    EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, &slot, NULL), CKR_OK);
+    knob("EVENT_SLOT", NULL);
+    ck_assert_uint_eq(slot, 0);
+}
+
 static void token_info_fails(void)
 {
     CK_TOKEN_INFO info;
@@ -107,6 +122,8 @@ static const struct {
     {"device removed", device_removed, false},
     {"token not present", token_not_present, false},
     {"token info says removed", token_info_fails, false},
+    {"self test failed", self_test_failed, false},
+    {"event of the slot", slot_event, false},
     {"SO login", log_the_so_in, true},
     {"close all", close_all, true},
     {"last close", close_the_last, true},

@@ -150,6 +150,30 @@ START_TEST(some_callbacks_without_the_others_are_bad_arguments)
 }
 END_TEST
 
+/* A target without locks has one caller at a time. _i: it cannot lock, or somebody else started it so. */
+START_TEST(a_target_without_locks_meets_no_thread_of_ours)
+{
+    CK_FUNCTION_LIST_PTR bare;
+    CK_BYTE bytes[64];
+    proxy_before("counting", "x-pool-max-age: 1min");
+    EXPECT(((CK_C_GetFunctionList)target_symbol("C_GetFunctionList"))(&bare), CKR_OK);
+    if (_i == 0)
+        knob("CANNOT_LOCK", "1");
+    else {
+        /* A life with locks before it does not count. */
+        initialize();
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        EXPECT(bare->C_Initialize(NULL), CKR_OK);
+    }
+    EXPECT(fn->C_Initialize(NULL), _i == 0 ? CKR_OK : CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    for (int i = 0; i < 1000; i++)
+        EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    wait_until_quiet();
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     int count = sizeof forms / sizeof *forms;
@@ -160,6 +184,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, whoever_requires_a_thread_is_told_that_there_is_none);
     tcase_add_loop_test(tcase, a_strict_target_gets_what_it_needs, 0, 2);
     tcase_add_test(tcase, some_callbacks_without_the_others_are_bad_arguments);
+    tcase_add_loop_test(tcase, a_target_without_locks_meets_no_thread_of_ours, 0, 2);
 }
 
 int main(void)

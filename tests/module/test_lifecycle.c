@@ -336,12 +336,15 @@ START_TEST(the_thread_comes_with_demand_has_a_name_and_takes_no_signals)
     ck_assert_int_eq(pthread_create(&first, NULL, do_nothing, NULL), 0);
     pthread_join(first, NULL);
     unsigned threads = count_in("/proc/self/task");
+    sigset_t ours;
     begin("x-pool-max-age: 1min");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
     ck_assert_uint_eq(count_in("/proc/self/task"), threads);
     words_draw(session, 16, 8192);
     ck_assert_uint_eq(count_in("/proc/self/task"), threads + 1);
+    ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &ours), 0);
+    ck_assert(sigisemptyset(&ours)); /* the caller's own mask is what it was */
     wait_until_quiet();
     read_of_other_thread("comm", text, sizeof text);
     ck_assert_str_eq(text, "p11-proxy-fill\n");

@@ -1,6 +1,7 @@
 /* test_manners.c - tokens that take few sizes, fail, are slow or want to be left alone. */
 #include "run.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -272,6 +273,37 @@ START_TEST(the_prefetch_stands_aside_while_an_operation_is_open)
 }
 END_TEST
 
+enum { IN_CALLS = 4 }; /* that one of them is overlooked is in order */
+
+static void *draw_large(void *large)
+{
+    EXPECT(fn->C_GenerateRandom(session, large, 2048), CKR_OK);
+    return NULL;
+}
+
+/* A serial token would make the one wait for the other. */
+START_TEST(the_prefetch_stands_aside_while_a_call_is_under_way)
+{
+    static CK_BYTE large[IN_CALLS][2048];
+    pthread_t callers[IN_CALLS];
+    begin("x-pool-max-age: 1min");
+    void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
+    gate(true);
+    for (int i = 0; i < IN_CALLS; i++)
+        ck_assert_int_eq(pthread_create(&callers[i], NULL, draw_large, large[i]), 0);
+    wait_until_quiet();
+    words_draw(session, 16, 32768);
+    wait_until_quiet();
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), IN_CALLS);
+    gate(false);
+    for (int i = 0; i < IN_CALLS; i++)
+        pthread_join(callers[i], NULL);
+    words_draw(session, 16, 32768);
+    wait_until_quiet();
+    ck_assert_uint_gt(target_calls_by_others("C_GenerateRandom"), IN_CALLS);
+}
+END_TEST
+
 /* The refresh of the list of slots is the application's to ask for. */
 START_TEST(slots_that_come_and_go_are_seen)
 {
@@ -326,6 +358,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, idle_means_silent);
     tcase_add_test(tcase, who_draws_nothing_causes_no_call_of_ours);
     tcase_add_test(tcase, the_prefetch_stands_aside_while_an_operation_is_open);
+    tcase_add_test(tcase, the_prefetch_stands_aside_while_a_call_is_under_way);
     tcase_add_test(tcase, slots_that_come_and_go_are_seen);
 }
 

@@ -1,8 +1,10 @@
-/* test_threads.c - programs of one thread that fork, threads that are cancelled, threads with little stack. */
+/* test_threads.c - programs of one thread that fork or end, threads that are cancelled or have little stack. */
 #include "run.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -130,6 +132,24 @@ START_TEST(a_life_fits_on_the_smallest_stack)
 }
 END_TEST
 
+/* As with `ulimit -s 64`: whoever makes threads gets small ones. The target is not used to that. */
+START_TEST(the_prefetch_has_a_stack_that_targets_are_used_to)
+{
+    pthread_attr_t small;
+    knob("STACK_KIB", "256");
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 1min");
+    pthread_attr_init(&small);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN), 0);
+    ck_assert_int_eq(pthread_setattr_default_np(&small), 0);
+    initialize();
+    words_draw(open_session(0, 0), 16, 32768);
+    wait_until_quiet();
+    ck_assert_uint_gt(target_calls_by_others("C_GenerateRandom"), 0);
+    words_check(4096);
+}
+END_TEST
+
 START_TEST(no_standard_stream_is_taken)
 {
     struct stat file;
@@ -151,6 +171,100 @@ START_TEST(no_standard_stream_is_taken)
 }
 END_TEST
 
+static void *live_a_while(void *unused)
+{
+    CK_SESSION_HANDLE session;
+    CK_BYTE bytes[32];
+    (void)unused;
+    if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
+        _exit(2);
+    for (int i = 0; i < 2000; i++)
+        if (fn->C_GenerateRandom(session, bytes, sizeof bytes) != CKR_OK)
+            _exit(3);
+    return NULL;
+}
+
+static void end_with_the_last_thread(void)
+{
+    pthread_t thread;
+    if (fn->C_Initialize(&os_locking) != CKR_OK ||
+        pthread_create(&thread, NULL, live_a_while, NULL) != 0)
+        _exit(1);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+static pid_t ending;
+static int ending_status;
+
+static bool it_has_ended(void)
+{
+    return waitpid(ending, &ending_status, WNOHANG) == ending;
+}
+
+/* The kernel's count of threads is not zero as long as there is one of ours. _i: whether it holds bytes. */
+START_TEST(a_program_ends_with_its_last_thread)
+{
+    unsetenv("COUNTING_LOG");
+    proxy_before("counting", _i == 0 ? "x-pool-max-age: 10ms" : "x-pool-max-age: 60min");
+    ending = fork();
+    if (ending == 0)
+        end_with_the_last_thread();
+    bool ended = wait_for(it_has_ended);
+    if (!ended)
+        kill(ending, SIGKILL);
+    ck_assert_msg(ended, "it goes on without a thread of its own");
+    ck_assert_int_eq(ending_status, 0);
+}
+END_TEST
+
+static unsigned threads_before;
+
+static bool there_is_one_more(bool wanted)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return (count > threads_before) == wanted;
+}
+
+static bool ours_has_ended(void)
+{
+    return there_is_one_more(false);
+}
+
+static void *do_nothing(void *unused)
+{
+    return unused;
+}
+
+/* What a process of several threads may not do, such as entering another user namespace, it may again. */
+START_TEST(the_thread_ends_when_it_has_nothing_to_do)
+{
+    pthread_t first;
+    /* A sanitizer makes a thread of its own with the first of ours. */
+    ck_assert_int_eq(pthread_create(&first, NULL, do_nothing, NULL), 0);
+    pthread_join(first, NULL);
+    while (!there_is_one_more(false))
+        threads_before++;
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 200ms");
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    for (int i = 0; i < 3; i++) {
+        words_draw(session, 16, 16384);
+        ck_assert(there_is_one_more(true));
+        ck_assert(wait_for(ours_has_ended));
+    }
+    words_draw(session, 16, 16384);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert(there_is_one_more(false));
+    words_check(4 * 2048);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     if (CHILDREN_MAY_ALLOCATE) {
@@ -159,7 +273,10 @@ static void add_tests(TCase *tcase)
                        a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */
     }
     tcase_add_loop_test(tcase, a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2);
+    tcase_add_test(tcase, the_prefetch_has_a_stack_that_targets_are_used_to);
     tcase_add_test(tcase, no_standard_stream_is_taken);
+    tcase_add_loop_test(tcase, a_program_ends_with_its_last_thread, 0, 2);
+    tcase_add_test(tcase, the_thread_ends_when_it_has_nothing_to_do);
 }
 
 int main(void)

@@ -67,6 +67,8 @@ static CK_RV check_arguments(const CK_C_INITIALIZE_ARGS *args, const struct knob
     if (callbacks % 4 != 0 || args->pReserved != NULL)
         return CKR_ARGUMENTS_BAD;
     bool os_locking = (args->flags & CKF_OS_LOCKING_OK) != 0;
+    if (knobs->cannot_lock && os_locking)
+        return CKR_CANT_LOCK;
     return knobs->needs_locking && !os_locking ? CKR_CANT_LOCK : CKR_OK;
 }
 
@@ -105,8 +107,12 @@ static CK_RV counting_C_Finalize(CK_VOID_PTR pReserved)
 {
     struct knobs knobs;
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
+    knobs_read(&knobs);
+    random_life_changes(/* finalizing= */ true);
+    struct timespec delay = {(time_t)(knobs.finalize_ms / 1000),
+                             (long)(knobs.finalize_ms % 1000) * 1000000};
+    nanosleep(&delay, NULL);
     if (counting_enter()) {
-        knobs_read(&knobs);
         rv = pReserved != NULL ? CKR_ARGUMENTS_BAD : knobs.finalize_code;
         if (rv == CKR_OK) {
             forget_everything_locked();
@@ -114,6 +120,7 @@ static CK_RV counting_C_Finalize(CK_VOID_PTR pReserved)
         }
         counting_leave();
     }
+    random_life_changes(/* finalizing= */ false);
     return call_log("C_Finalize", NO_NUMBER, NO_NUMBER, NO_NUMBER, rv);
 }
 

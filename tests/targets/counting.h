@@ -3,6 +3,7 @@
 #define P11_PROXY_TEST_COUNTING_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -66,6 +67,15 @@ uint64_t stream_take(uint64_t count);
 void gate_pass(void);
 void gate_after_fork(void);
 void random_after_fork(void);
+
+/* Life and random bytes tell each other what they are at. Any thread. */
+void random_life_changes(bool finalizing);
+
+/* Exported, for tests in the same process. How often C_Finalize and C_GenerateRandom met. */
+EXPORT extern atomic_uint counting_overlaps;
+
+/* Called in the middle of each C_GenerateRandom, if not NULL. */
+EXPORT extern void (*counting_during_random)(void);
 
 /* Exported, for tests in the same process. While closed, a random call by any other thread than the one
  * that closed it has its bytes, but does not return. */

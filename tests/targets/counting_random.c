@@ -1,4 +1,5 @@
 /* counting_random.c - the counting target's random bytes: slow, short, refused or stuck on demand. */
+#include <alloca.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,9 +14,35 @@ enum { FAULT_NOTHING_WRITTEN = 1, FAULT_HALF_WRITTEN = 2, FAULT_STUCK = 3 };
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
+/* Calls under way, and whether none may be. */
+static atomic_uint inside;
+static atomic_bool over;
+
+atomic_uint counting_overlaps;
+void (*counting_during_random)(void);
+
 void random_after_fork(void)
 {
     pthread_mutex_init(&one_at_a_time, NULL);
+    atomic_store(&inside, 0);
+    atomic_store(&over, false);
+}
+
+void random_life_changes(bool finalizing)
+{
+    atomic_store(&over, finalizing);
+    if (finalizing && atomic_load(&inside) != 0)
+        atomic_fetch_add(&counting_overlaps, 1);
+}
+
+/* As with a module whose static objects are destroyed while its functions run. */
+__attribute__((destructor)) static void end_of_process(void)
+{
+    enum { MET_THE_END = 99 };
+    struct knobs knobs;
+    knobs_read(&knobs);
+    if (knobs.strict_exit && atomic_load(&inside) != 0)
+        _exit(MET_THE_END);
 }
 
 static uint64_t now_ns(void)
@@ -80,8 +107,14 @@ static void generate(uint8_t *buf, unsigned long len_bytes, struct word word, un
     }
 }
 
-static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
-                                       CK_ULONG ulRandomLen)
+static __attribute__((noinline)) void use_stack(size_t len_bytes)
+{
+    volatile char *bytes = alloca(len_bytes + 1);
+    for (size_t at = 0; at <= len_bytes; at += 1024)
+        bytes[at] = 1;
+}
+
+static CK_RV random_bytes(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen)
 {
     struct knobs knobs;
     struct word word = {0};
@@ -101,13 +134,27 @@ static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR p
     counting_leave();
     if (knobs.serial)
         pthread_mutex_lock(&one_at_a_time);
+    use_stack(knobs.stack_kib * 1024);
     last_for(knobs.delay_us * 1000 + knobs.byte_ns * ulRandomLen);
+    if (counting_during_random != NULL)
+        counting_during_random();
     if (rv == CKR_OK)
         generate(pRandomData, ulRandomLen, word, knobs.fault);
     if (knobs.serial)
         pthread_mutex_unlock(&one_at_a_time);
     call_log("C_GenerateRandom", (long)hSession, (long)word.slot, (long)ulRandomLen, rv);
     gate_pass();
+    return rv;
+}
+
+static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
+                                       CK_ULONG ulRandomLen)
+{
+    atomic_fetch_add(&inside, 1);
+    if (atomic_load(&over))
+        atomic_fetch_add(&counting_overlaps, 1);
+    CK_RV rv = random_bytes(hSession, pRandomData, ulRandomLen);
+    atomic_fetch_sub(&inside, 1);
     return rv;
 }
 

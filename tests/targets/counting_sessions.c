@@ -54,6 +54,8 @@ static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
             pInfo->ulMaxSessionCount = pInfo->ulMaxRwSessionCount = knobs.sessions_max;
             pInfo->ulSessionCount = counting.slots[slotID].sessions;
             pInfo->ulRwSessionCount = counting.slots[slotID].rw_sessions;
+            if (!knobs.count_sessions)
+                pInfo->ulSessionCount = pInfo->ulRwSessionCount = CK_UNAVAILABLE_INFORMATION;
         }
         counting_leave();
     }
@@ -107,9 +109,11 @@ static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_P
         }
         counting_leave();
     }
-    return call_log((flags & CKF_RW_SESSION) != 0 ? "C_OpenSession(RW)" : "C_OpenSession",
-                    handle != CK_INVALID_HANDLE ? (long)handle : NO_NUMBER, (long)slotID, NO_NUMBER,
-                    rv);
+    call_log((flags & CKF_RW_SESSION) != 0 ? "C_OpenSession(RW)" : "C_OpenSession",
+             handle != CK_INVALID_HANDLE ? (long)handle : NO_NUMBER, (long)slotID, NO_NUMBER, rv);
+    if (knobs.open_gate)
+        gate_pass();
+    return rv;
 }
 
 static void close_locked(CK_SESSION_HANDLE handle)
@@ -126,9 +130,11 @@ static void close_locked(CK_SESSION_HANDLE handle)
 
 static CK_RV counting_C_CloseSession(CK_SESSION_HANDLE hSession)
 {
+    struct knobs knobs;
+    knobs_read(&knobs);
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = session_of_locked(hSession) != NULL ? CKR_OK : CKR_SESSION_HANDLE_INVALID;
+        rv = session_of_locked(hSession) != NULL ? knobs.close_code : CKR_SESSION_HANDLE_INVALID;
         if (rv == CKR_OK)
             close_locked(hSession);
         counting_leave();
