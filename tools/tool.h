@@ -21,6 +21,7 @@ typedef int command_function(int argc, char **argv);
 command_function bench_command;
 command_function check_command;
 command_function policy_command;
+command_function stats_command;
 
 /* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -39,6 +40,9 @@ bool wants_colour(FILE *out);
 
 /* Writes text with whatever a terminal would act upon shown as '?'. */
 void put_plain(FILE *out, const char *text);
+
+/* The same in place. */
+void make_plain(char *text);
 
 /* Writes text as a JSON string; NULL as null. Bytes that are no UTF-8 appear as U+FFFD. */
 void put_json(FILE *out, const char *text);
