@@ -81,6 +81,15 @@ else
     skip_check "colours" "no script(1)"
 fi
 
+# shellcheck source=tools/completion
+. "$CHECKOUT/tools/completion"
+completes_pid() {
+    COMP_WORDS=("$TOOL" stats "${pid:0:1}") COMP_CWORD=2
+    _p11_proxy
+    printf '%s\n' "${COMPREPLY[@]}" | grep -Fx "$pid"
+}
+check "completion knows it"      completes_pid
+
 # For programs.
 check_stats_json "json" '.pid == '"$pid"' and .program == "pretender" and .version == "9.8.7" and .pool and .thread and
     .module == "/usr/lib/pkcs11/p11-proxy.so" and .target == "/usr/lib/target.so" and .mix == "kernel" and
