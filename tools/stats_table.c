@@ -227,10 +227,11 @@ static void put_saved(FILE *out, const struct statistics_slot *slot)
 
     begin_line(out, 4, "saved");
     if (saved_ns == 0)
-        fputs("not known yet", out);
-    else
+        fputs("not known yet\n", out);
+    else {
         put_duration(out, saved_ns);
-    fputs(" of waiting\n", out);
+        fputs(" of waiting\n", out);
+    }
 }
 
 static void put_drops(FILE *out, const struct statistics_pool *pool)
@@ -265,7 +266,7 @@ static void put_refills(FILE *out, const struct statistics_pool *pool)
     fputs("\n", out);
     begin_line(out, 4, "missed");
     put_right(out, statistic_read(&pool->missed));
-    fputs(" draws\n", out);
+    fputs(statistic_read(&pool->missed) == 1 ? " draw\n" : " draws\n", out);
     begin_line(out, 4, "expired");
     put_right(out, statistic_read(&pool->expired_bytes));
     fputs(" bytes\n", out);
@@ -285,6 +286,11 @@ static void put_slot(FILE *out, const struct stats_proxy *proxy, const struct st
         fputs(", token '", out);
         put_plain(out, slot->token);
         putc('\'', out);
+    }
+    if (draws.pool + draws.token + draws.failed == 0 &&
+        statistic_read(&slot->pool.capacity_bytes) == 0) {
+        fputs(": no draws\n", out);
+        return;
     }
     putc('\n', out);
     put_trust(out, slot, coloured);

@@ -103,7 +103,7 @@ static void fill(struct statistics *all)
     statistic_set(&all->flags, (asked("audit") ? STATISTICS_AUDIT : STATISTICS_POLICY) |
                                    STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL);
     fill_slot(&all->slots[0]);
-    statistic_set(&all->slots[1].id, 8); /* with no pool, not asked for its label, timed never */
+    statistic_set(&all->slots[1].id, 8); /* nothing was asked of it */
     statistic_set(&all->slot_count, 2);
     statistic_set(&all->elsewhere.failed_draws, 4);
     statistic_set(&all->refused, 1015);
@@ -118,8 +118,10 @@ static void fill(struct statistics *all)
         statistic_set(&all->slots[0].suspect, STATISTICS_SUSPECT);
     if (asked("latched"))
         statistic_set(&all->slots[0].suspect, STATISTICS_LATCHED);
-    if (asked("bare"))
+    if (asked("bare")) {
         statistic_set(&all->flags, 0);
+        statistic_set(&all->slots[0].pool.capacity_bytes, 0);
+    }
 }
 
 /* Texts that do not end, that a terminal acts upon, that break quotes; counts beyond all arrays; twins. */

@@ -48,8 +48,7 @@ check "missed draws"             shows "missed             12 draws"
 check "expired bytes"            shows "expired         1,234 bytes"
 check "drops by cause"           shows "dropped         5,678 bytes: seed 3, login 2"
 check "alarms"                   shows "alarms              1"
-check "a slot without a label"   shows "slot 8"
-check "and without a pool"       shows "pool    none"
+check "a slot of no use"         shows "slot 8: no draws"
 check "sessions of unknown slots" shows "draws               0 by the token, 4 failed"
 check "what was refused"         shows "refused"
 check "which mechanism, and why" shows "12  CKM_MD5_RSA_PKCS, by 'MD5'"
@@ -156,5 +155,6 @@ check_metric "audit" 'p11_proxy_refused_calls_total{policy="audit"} 1015'
 end_pretence
 pretend bare
 check "no pool"                  shows "pool      off"
+check "nor for a slot"           shows "pool    none"
 check_stats_json "json: no pool" '(.pool or .thread) == false and .mix == "none" and .policy == "none"'
 done_testing
