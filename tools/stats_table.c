@@ -288,6 +288,7 @@ static void put_slot(FILE *out, const struct stats_proxy *proxy, const struct st
         putc('\'', out);
     }
     if (draws.pool + draws.token + draws.failed == 0 &&
+        statistic_read(&slot->suspect) == STATISTICS_TRUSTED &&
         statistic_read(&slot->pool.capacity_bytes) == 0) {
         fputs(": no draws\n", out);
         return;
