@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,12 +126,14 @@ static int run(struct request *request, const char *command, char **names, size_
 int stats_command(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
-        {"watch", optional_argument, NULL, 'w'},  {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},      {NULL, 0, NULL, 0},
+        {"format", required_argument, NULL, 'f'},
+        {"watch", optional_argument, NULL, 'w'},
+        OPTION_JSON,
+        OPTIONS_OF_ALL,
     };
     struct request request = {.format = FORMAT_TABLE, .period_ns = NS_PER_S};
-    int option;
+    struct common_options unused;
+    int option, code;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -150,13 +151,10 @@ int stats_command(int argc, char **argv)
                 return usage_error(
                     argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'", optarg);
             break;
-        case 'h':
-            fputs(help, stdout);
-            return end_of_output(EXIT_FINE);
-        case 'v':
-            return print_version();
         default:
-            return usage_hint(argv[0]);
+            code = common_option(option, argv[0], help, &unused);
+            if (code != GO_ON)
+                return code;
         }
     }
     if (request.watches && request.format == FORMAT_METRICS)

@@ -2,6 +2,7 @@
 #ifndef P11_PROXY_TOOL_H
 #define P11_PROXY_TOOL_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -31,6 +32,28 @@ int usage_hint(const char *command);
 
 /* Prints name and version. EXIT_FINE. */
 int print_version(void);
+
+/* Rows for getopt_long(); the last of them end the table. */
+/* clang-format off */
+#define OPTION_MODULE  {"module", required_argument, NULL, 'm'}
+#define OPTION_JSON    {"json", no_argument, NULL, 'j'}
+#define OPTIONS_OF_ALL {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}
+/* clang-format on */
+
+/* What they are set to. */
+struct common_options {
+    const char *module_path;
+    bool json;
+};
+
+enum { GO_ON = -1 }; /* is no exit code */
+
+/*
+ * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong; a command asks when it is
+ * none of its own. GO_ON if it is noted in *common; else the exit code, after help or version are printed or
+ * the mistake is told.
+ */
+int common_option(int option, const char *command, const char *help, struct common_options *common);
 
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. */
 int end_of_output(int code);
