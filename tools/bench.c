@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +40,8 @@ enum {
 struct request {
     struct load load;
     unsigned long seconds;
-    const char *module_path;
+    struct common_options common;
     const char *plot;
-    bool json;
 };
 
 /* A whole number from least to most, with nothing behind it but what *rest then points to. */
@@ -204,7 +202,7 @@ static void print_json(const struct request *request, const struct drawn *straig
 static int report(const struct request *request, const struct drawn *straight,
                   const struct drawn *proxied, struct message *message)
 {
-    if (request->json)
+    if (request->common.json)
         print_json(request, straight, proxied);
     else
         print_text(request, straight, proxied);
@@ -216,10 +214,10 @@ static int report(const struct request *request, const struct drawn *straight,
 static int compare_both(const struct request *request, const struct config *config,
                         struct message *message)
 {
-    const char *const paths[2] = {config->target, request->module_path};
+    const char *const paths[2] = {config->target, request->common.module_path};
     const struct drawer_setup setups[2] = {
         {request->load, config->target, config->target, config->target_init},
-        {request->load, request->module_path, config->target, NULL},
+        {request->load, request->common.module_path, config->target, NULL},
     };
     struct drawer drawers[2];
     int rc = -EIO;
@@ -247,17 +245,17 @@ static int bench(struct request *request)
               stderr);
         return EXIT_BAD;
     }
-    rc = load_config(&config, request->module_path, &message);
+    rc = load_config(&config, request->common.module_path, &message);
     if (rc == 0)
         rc = config_check_target(config, &message);
     /* A path with a slash, which dlopen() does not look for elsewhere. */
-    if (rc == 0 && realpath(request->module_path, module_path) == NULL) {
+    if (rc == 0 && realpath(request->common.module_path, module_path) == NULL) {
         rc = -errno;
         message_set(&message, "the proxy is not there (%m): %s; --module says where it is",
-                    request->module_path);
+                    request->common.module_path);
     }
     if (rc == 0) {
-        request->module_path = module_path;
+        request->common.module_path = module_path;
         rc = compare_both(request, config, &message);
     }
     if (rc != 0) {
@@ -277,16 +275,20 @@ static int wrong(const char *command, const char *what, const char *came)
 int bench_command(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"size", required_argument, NULL, 's'},    {"threads", required_argument, NULL, 't'},
-        {"seconds", required_argument, NULL, 'n'}, {"simulate", required_argument, NULL, 'd'},
-        {"plot", required_argument, NULL, 'p'},    {"module", required_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},          {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+        {"size", required_argument, NULL, 's'},
+        {"threads", required_argument, NULL, 't'},
+        {"seconds", required_argument, NULL, 'n'},
+        {"simulate", required_argument, NULL, 'd'},
+        {"plot", required_argument, NULL, 'p'},
+        OPTION_MODULE,
+        OPTION_JSON,
+        OPTIONS_OF_ALL,
     };
-    struct request request = {
-        .load = {.size_bytes = 32, .threads = 1}, .seconds = 4, .module_path = installed_module};
+    struct request request = {.load = {.size_bytes = 32, .threads = 1},
+                              .seconds = 4,
+                              .common = {.module_path = installed_module}};
     unsigned long number;
-    int option;
+    int option, code;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (option) {
@@ -312,19 +314,10 @@ int bench_command(int argc, char **argv)
         case 'p':
             request.plot = optarg;
             break;
-        case 'm':
-            request.module_path = optarg;
-            break;
-        case 'j':
-            request.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return end_of_output(EXIT_FINE);
-        case 'v':
-            return print_version();
         default:
-            return usage_hint(argv[0]);
+            code = common_option(option, argv[0], help, &request.common);
+            if (code != GO_ON)
+                return code;
         }
     }
     if (optind < argc)

@@ -2,7 +2,6 @@
 #include "check_parts.h"
 #include "tool.h"
 
-#include <getopt.h>
 #include <string.h>
 
 static const char help[] =
@@ -117,34 +116,19 @@ static int check(const char *module_path, bool json)
 int check_command(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"module", required_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        OPTION_MODULE,
+        OPTION_JSON,
+        OPTIONS_OF_ALL,
     };
-    const char *module_path = installed_module;
-    bool json = false;
+    struct common_options common = {.module_path = installed_module};
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'm':
-            module_path = optarg;
-            break;
-        case 'j':
-            json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return end_of_output(EXIT_FINE);
-        case 'v':
-            return print_version();
-        default:
-            return usage_hint(argv[0]);
-        }
+        int code = common_option(option, argv[0], help, &common);
+        if (code != GO_ON)
+            return code;
     }
     if (optind < argc)
         return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    return check(module_path, json);
+    return check(common.module_path, common.json);
 }

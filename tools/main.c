@@ -15,6 +15,8 @@ static const struct command {
      "measure random bytes straight from the token and through the proxy", bench_command},
     {"policy", "p11-proxy policy", "show which algorithms are refused, and by which rule",
      policy_command},
+    {"stats", "p11-proxy stats", "show live counters of the processes that use the proxy",
+     stats_command},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };

@@ -62,18 +62,35 @@ static size_t utf8_bytes(const char *text)
     return bytes;
 }
 
+/* How many bytes of text a terminal shows as they are; 0 if it would act upon the first, or cannot show it. */
+static size_t plain_bytes(const char *text)
+{
+    size_t bytes = utf8_bytes(text);
+    /* U+0080 to U+009F are control characters too. */
+    bool control = (unsigned char)*text < ' ' || *text == '\x7f' ||
+                   (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0);
+
+    return control ? 0 : bytes;
+}
+
 void put_plain(FILE *out, const char *text)
 {
     while (*text != '\0') {
-        size_t bytes = utf8_bytes(text);
-        /* U+0080 to U+009F are control characters too. */
-        bool control =
-            (unsigned char)*text < ' ' || *text == '\x7f' ||
-            (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0);
-        if (bytes == 0 || control)
+        size_t bytes = plain_bytes(text);
+        if (bytes == 0)
             putc('?', out);
         else
             fwrite(text, 1, bytes, out);
+        text += bytes != 0 ? bytes : 1;
+    }
+}
+
+void make_plain(char *text)
+{
+    while (*text != '\0') {
+        size_t bytes = plain_bytes(text);
+        if (bytes == 0)
+            *text = '?';
         text += bytes != 0 ? bytes : 1;
     }
 }

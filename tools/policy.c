@@ -1,7 +1,6 @@
 /* policy.c - p11-proxy policy: the policy in force, or its verdict on names. */
 #include "tool.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -19,11 +18,6 @@ static const char help[] =
     "  --help         show this\n"
     "  --version      show the version\n\n"
     "Exit code: 0 permitted, 1 refused (any of the names), 2 unknown or wrong usage.\n";
-
-struct request {
-    const char *module_path;
-    bool json;
-};
 
 static void put_place(const struct policy_rule *rule)
 {
@@ -106,7 +100,7 @@ static void print_json_verdict(const char *text, const struct verdict_of_name *v
     fputs("]}", stdout);
 }
 
-static int ask(const struct request *request, const struct policy *policy, char **texts)
+static int ask(const struct common_options *request, const struct policy *policy, char **texts)
 {
     struct names *names;
     struct verdict_of_name verdict;
@@ -150,7 +144,7 @@ static void print_json_policy(const struct policy *policy)
     puts("]}");
 }
 
-static int print_policy(const struct request *request, const struct policy *policy)
+static int print_policy(const struct common_options *request, const struct policy *policy)
 {
     if (request->json)
         print_json_policy(policy);
@@ -167,7 +161,7 @@ static void say_warning(void *context, const char *message)
     putc('\n', stderr);
 }
 
-static int answer(const struct request *request, char **names)
+static int answer(const struct common_options *request, char **names)
 {
     struct config *config = NULL;
     struct policy *policy = NULL;
@@ -187,31 +181,17 @@ static int answer(const struct request *request, char **names)
 int policy_command(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"module", required_argument, NULL, 'm'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        OPTION_MODULE,
+        OPTION_JSON,
+        OPTIONS_OF_ALL,
     };
-    struct request request = {0};
+    struct common_options common = {.module_path = installed_module};
     int option;
 
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (option) {
-        case 'm':
-            request.module_path = optarg;
-            break;
-        case 'j':
-            request.json = true;
-            break;
-        case 'h':
-            fputs(help, stdout);
-            return end_of_output(EXIT_FINE);
-        case 'v':
-            return print_version();
-        default:
-            return usage_hint(argv[0]);
-        }
+        int code = common_option(option, argv[0], help, &common);
+        if (code != GO_ON)
+            return code;
     }
-    return answer(&request, argv + optind);
+    return answer(&common, argv + optind);
 }

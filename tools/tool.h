@@ -2,6 +2,7 @@
 #ifndef P11_PROXY_TOOL_H
 #define P11_PROXY_TOOL_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -21,6 +22,7 @@ typedef int command_function(int argc, char **argv);
 command_function bench_command;
 command_function check_command;
 command_function policy_command;
+command_function stats_command;
 
 /* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -31,6 +33,28 @@ int usage_hint(const char *command);
 /* Prints name and version. EXIT_FINE. */
 int print_version(void);
 
+/* Rows for getopt_long(); the last of them end the table. */
+/* clang-format off */
+#define OPTION_MODULE  {"module", required_argument, NULL, 'm'}
+#define OPTION_JSON    {"json", no_argument, NULL, 'j'}
+#define OPTIONS_OF_ALL {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}
+/* clang-format on */
+
+/* What they are set to. */
+struct common_options {
+    const char *module_path;
+    bool json;
+};
+
+enum { GO_ON = -1 }; /* is no exit code */
+
+/*
+ * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong; a command asks when it is
+ * none of its own. GO_ON if it is noted in *common; else the exit code, after help or version are printed or
+ * the mistake is told.
+ */
+int common_option(int option, const char *command, const char *help, struct common_options *common);
+
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. */
 int end_of_output(int code);
 
@@ -39,6 +63,9 @@ bool wants_colour(FILE *out);
 
 /* Writes text with whatever a terminal would act upon shown as '?'. */
 void put_plain(FILE *out, const char *text);
+
+/* The same in place. */
+void make_plain(char *text);
 
 /* Writes text as a JSON string; NULL as null. Bytes that are no UTF-8 appear as U+FFFD. */
 void put_json(FILE *out, const char *text);

@@ -46,6 +46,10 @@ for command in $("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1
     check "$command: the manual has its options" page_has_options_of "$command"
     check "$command: and so has completion"     completes_options_of "$command"
 done
+for word in '=' ''; do
+    check "completion of a format, --format $word" completes openmetrics stats --format "$word"
+done
+check "completion of a format that has begun" completes json stats --format = js
 check "completion of a file" completes "$page" check --module "${page%.1}"
 
 DESTDIR=$scratch/root meson install -C "$BUILD" --no-rebuild >/dev/null 2>&1

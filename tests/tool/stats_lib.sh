@@ -1,0 +1,77 @@
+# stats_lib.sh - what the tests of p11-proxy stats share: processes that count, and looks at them.
+# shellcheck shell=bash
+
+# shellcheck source=tests/tool/lib.sh
+. "$CHECKOUT/tests/tool/lib.sh"
+
+# pretend [as_someone | below] [WORD...]: starts a process that counts as tests/tool/pretender.c says, and waits
+# until it does. Sets pid, child, and heard, from which its output can be read.
+mkfifo "$scratch/hold"
+exec {hold}<>"$scratch/hold"
+trap 'exec {hold}>&-; rm -rf "$scratch"' EXIT
+pretend() {
+    local how=()
+    case ${1-} in
+    as_someone | below) how=("$1") && shift ;;
+    esac
+    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$PRETENDER" "$@" <"$scratch/hold")
+    # shellcheck disable=SC2034
+    read -r pid child <&"$heard"
+}
+
+# below COMMAND...: in a PID namespace of its own.
+below() {
+    unshare --pid --fork "$@" 2>/dev/null
+}
+
+# Ends the process that was started last; it has ended when nobody writes any more.
+end_pretence() {
+    kill -KILL "$pid"
+    cat <&"$heard" >/dev/null
+    exec {heard}<&-
+}
+
+# alone COMMAND...: where it sees no process but its own.
+alone() {
+    local as=()
+    [[ $(id -u) == 0 ]] || as=(--user --map-root-user)
+    unshare "${as[@]}" --pid --fork --mount-proc "$@"
+}
+
+# check_alone: as check, where a command can be alone.
+check_alone() {
+    if alone true 2>/dev/null; then
+        check "$1" "${@:2}"
+    else
+        skip_check "$1" "this machine permits no PID namespace"
+    fi
+}
+
+# Other tests, and other people, may have processes that use the proxy: so it is asked about ours.
+stats() {
+    "$TOOL" stats "$@" "$pid"
+}
+
+# shows LINE [OPTION...]: has the line, but for blanks around it.
+shows() {
+    exits 0 stats "${@:2}" &&
+        { sed 's/^ *//; s/ *$//' "$scratch/out" | grep -Fx -- "$1" || { cat "$scratch/out" && false; }; }
+}
+
+# shows_json FILTER: of our process, or of the first copy of the proxy in it.
+check_stats_json() {
+    check_json "$1" 0 ".processes[0] | $2" stats --json
+}
+
+# check_metric WHAT SAMPLE: in OpenMetrics of our process, as openmetrics.py prints it.
+has_sample() {
+    stats --format=openmetrics | "$CHECKOUT/tests/tool/openmetrics.py" >"$scratch/samples" &&
+        { grep -Fx -- "$1" "$scratch/samples" || { cat "$scratch/samples" && false; }; }
+}
+check_metric() {
+    if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
+        check "openmetrics: $1" has_sample "$2"
+    else
+        skip_check "openmetrics: $1" "no python3-prometheus-client"
+    fi
+}

@@ -1,0 +1,63 @@
+#!/bin/bash
+# stats_module.sh - p11-proxy stats of an application that uses the proxy itself.
+# shellcheck source=tests/tool/stats_lib.sh
+. "$CHECKOUT/tests/tool/stats_lib.sh"
+
+# use: starts the application. Sets pid, and where its orders go and its answers come from.
+use() {
+    coproc user { exec "$APPLICATION" "$PROXY"; }
+    read -r pid <&"${user[0]}"
+}
+# orders ORDER CODE: what it is to do, and what that is answered with.
+orders() {
+    local code
+    printf '%s\n' "$1" >&"${user[1]}"
+    read -r code <&"${user[0]}"
+    [[ $code == "$2" ]]
+}
+end_use() {
+    local was=$pid
+    kill "$was"
+    wait "$was" || true
+}
+
+configure 'x-disabled-algorithms: MD5'
+use
+check "from C_Initialize on"     shows "module    $PROXY"
+check "the target"               shows "target    $TARGET"
+check "a thread fills the pool"  shows "pool      filled by a background thread"
+check "a policy, and no refusal" shows "policy    enforce"
+check "a thousand draws"         orders draw 0x0
+check_stats_json "they are all counted" '
+    .slots | map(select(.token == "proxy-test")) | length == 1 and
+        (.[0] | .pool_draws + .token_draws == 1000 and .pool_drawn_bytes + .token_drawn_bytes == 32000 and
+            .pool_draws > 500 and .failed_draws == 0 and .fills > 0 and .trust == "trusted" and
+            .held_bytes <= .capacity_bytes and .capacity_bytes == 65536)'
+check_stats_json "in calls that asked for more than they gave" '
+    .slots[] | select(.token == "proxy-test") | .calls < 1000 and .called_bytes >= 32000'
+check "the time that was saved is known" exits 0 stats
+check "by now"                   grep -E '^ +saved +[0-9]' "$scratch/out"
+check "a digest"                 orders digest 0x0
+check_stats_json "it is counted" '.mechanisms == [{mechanism: "CKM_SHA256", mechanism_number: 592, calls: 1}]'
+check "one that is refused"      orders md5 0x70
+check_stats_json "and counted"   '.refused == 1 and .refusals == [{mechanism: "CKM_MD5", mechanism_number: 528,
+    rule: "MD5", file: "'"$P11_PROXY_CONFIG"'", line: 4, times: 1}]'
+check_metric "the same"          "p11_proxy_refusals_total{file=\"$P11_PROXY_CONFIG\",line=\"4\",mechanism=\"CKM_MD5\",policy=\"enforce\",rule=\"MD5\"} 1"
+check "C_Finalize"               orders end 0x0
+check "then there are none"      complains 1 "does not use the proxy" stats
+end_use
+
+configure 'x-pool: off' 'x-disabled-algorithms: MD5' 'x-policy: audit'
+use
+check "an audit"                 orders md5 0x0
+check "is told"                  shows "policy    audit; would refuse 1 call"
+check "no pool"                  shows "pool      off"
+check "a thousand draws by the token" orders draw 0x0
+check "are told too"             shows "1,000  100.0 %  by the token        32,000 bytes"
+end_use
+
+configure 'x-statistics: off'
+use
+check "x-statistics: off"        complains 1 "does not use the proxy, or has x-statistics: off" stats
+end_use
+done_testing
