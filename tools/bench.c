@@ -154,7 +154,7 @@ static double median_ratio(const struct drawn *straight, const struct drawn *pro
 }
 
 static void print_text(const struct request *request, const struct drawn *straight,
-                       const struct drawn *proxied)
+                       const struct drawn *proxied, double share)
 {
     const struct load *load = &request->load;
 
@@ -170,6 +170,8 @@ static void print_text(const struct request *request, const struct drawn *straig
     put_row("through the proxy", load, proxied);
     printf("\n%.1f times as many draws a second, a median %.1f times as short\n",
            proxied->draws_per_s / straight->draws_per_s, median_ratio(straight, proxied));
+    if (share >= 0)
+        printf("the pool served %.2f %% of the proxy's draws\n", 100 * share);
 }
 
 static void put_json_row(const char *name, const struct load *load, const struct drawn *drawn)
@@ -184,7 +186,7 @@ static void put_json_row(const char *name, const struct load *load, const struct
 }
 
 static void print_json(const struct request *request, const struct drawn *straight,
-                       const struct drawn *proxied)
+                       const struct drawn *proxied, double share)
 {
     const struct load *load = &request->load;
 
@@ -195,17 +197,26 @@ static void print_json(const struct request *request, const struct drawn *straig
     putchar(',');
     put_json_row("straight", load, straight);
     put_json_row("proxy", load, proxied);
+    fputs("\n  \"pool_share\": ", stdout);
+    if (share >= 0)
+        printf("%.6f,", share);
+    else
+        fputs("null,", stdout);
     printf("\n  \"ratio\": {\"draws_per_s\": %.3f, \"median\": %.3f}}\n",
            proxied->draws_per_s / straight->draws_per_s, median_ratio(straight, proxied));
 }
 
-static int report(const struct request *request, const struct drawn *straight,
-                  const struct drawn *proxied, struct message *message)
+static int report(const struct request *request, const struct drawer drawers[2],
+                  struct message *message)
 {
+    const struct drawn *straight = drawers[0].drawn;
+    const struct drawn *proxied = drawers[1].drawn;
+    double share = pool_share(drawers[1].pid);
+
     if (request->common.json)
-        print_json(request, straight, proxied);
+        print_json(request, straight, proxied, share);
     else
-        print_text(request, straight, proxied);
+        print_text(request, straight, proxied, share);
     if (request->plot == NULL)
         return 0;
     return plot_write(request->plot, &request->load, straight, proxied, message);
@@ -226,7 +237,7 @@ static int compare_both(const struct request *request, const struct config *conf
         return rc;
     if (drawer_start(&drawers[1], &setups[1], message)) {
         if (measure(request, drawers, paths, message))
-            rc = report(request, drawers[0].drawn, drawers[1].drawn, message);
+            rc = report(request, drawers, message);
         drawer_stop(&drawers[1]);
     }
     drawer_stop(&drawers[0]);

@@ -54,6 +54,10 @@ bool drawer_start(struct drawer *drawer, const struct drawer_setup *setup, struc
  */
 bool drawer_draw(const struct drawer *drawer, int64_t slice_ns, bool counts);
 
+/* The share of all draws that the pool served in a process that draws through the proxy, 0 to 1; negative if the
+ * proxy keeps no counters. */
+double pool_share(pid_t pid);
+
 /* Ends it. */
 void drawer_stop(struct drawer *drawer);
 

@@ -33,6 +33,9 @@ void check_needs(struct findings *findings, const struct policy *policy, CK_FUNC
 /* The proxy before the target: whether an application would get it started. Likewise. */
 void check_start(struct findings *findings, const char *module_path);
 
+/* What the proxy, which has been started, learns of the tokens. Draws a moment from each, and waits for no login. */
+void check_learned(struct findings *findings, CK_FUNCTION_LIST *list);
+
 /* What protects the pool here, and what does not. */
 void check_machine(struct findings *findings, const struct config *config);
 

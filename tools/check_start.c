@@ -47,6 +47,7 @@ static void start(struct findings *findings, const void *context)
         return;
     }
     found(findings, MARK_OK, "proxy", "the proxy starts: %s", module_path);
+    check_learned(findings, module.list);
     findings_at(findings, "in the proxy's C_Finalize");
     module.list->C_Finalize(NULL);
 }

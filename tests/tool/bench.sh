@@ -26,6 +26,7 @@ snapshot >"$scratch/before"
 check "both are measured"        says 0 "through the proxy " benches
 check "the first line tells what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
 check "and a ratio"              grep -E '^[0-9.]+ times as many draws a second' "$scratch/out"
+check "and what the pool served" grep -E '^the pool served [1-9][0-9]\.[0-9]{2} % of' "$scratch/out"
 check "no progress bar but on a terminal" test ! -s "$scratch/err"
 check "no escapes"               no_escapes 0 benches --threads 2 --size 16
 check "nothing on the token changes" diff "$scratch/before" <(snapshot)
@@ -44,6 +45,11 @@ check_json "--json, --size, --threads, --seconds" 0 \
 on_counting() {
     P11_PROXY_TARGET=$COUNTING benches "$@"
 }
+check_json "the share that the pool served" 0 '.pool_share > 0.5 and .pool_share <= 1' benches --json
+check_json "which larger draws have none of" 0 '.pool_share == 0' benches --json --size 1025
+configure 'x-statistics: off'
+check_json "and which is not known without counters" 0 '.pool_share == null' benches --json
+configure
 check "--simulate on a module that undoes it" complains 1 "cannot be made slower" on_counting --simulate 1ms
 check_json "--simulate" 0 \
     '.simulate_ns == 2000000 and .straight.min_ns >= 2000000 and .proxy.median_ns < 2000000' \
