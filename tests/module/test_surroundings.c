@@ -129,6 +129,31 @@ START_TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
 }
 END_TEST
 
+static bool is_inherited(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    return flags >= 0 && (flags & FD_CLOEXEC) == 0;
+}
+
+/* A program that is started from here finds no descriptor of ours. */
+START_TEST(no_other_program_inherits_a_descriptor)
+{
+    bool before[OPENED * 8];
+    unsetenv("COUNTING_LOG");
+    for (int fd = 0; fd < OPENED * 8; fd++)
+        before[fd] = is_inherited(fd);
+    proxy_before("counting", "x-pool-max-age: 1min");
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    /* At any moment: what is open for a moment only is caught in some round. */
+    for (int i = 0; i < 50; i++) {
+        ck_assert(draws(session));
+        for (int fd = 0; fd < OPENED * 8; fd++)
+            ck_assert_msg(is_inherited(fd) == before[fd], "descriptor %d", fd);
+    }
+}
+END_TEST
+
 static void *whole_life(void *unused)
 {
     (void)unused;
@@ -160,6 +185,13 @@ END_TEST
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
 
+static void filter(struct sock_filter *rules, size_t count)
+{
+    struct sock_fprog program = {.len = (unsigned short)count, .filter = rules};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
 /* From here on no thread, no advice on memory, no locked memory, no socket. */
 static void enter_sandbox(void)
 {
@@ -174,21 +206,75 @@ static void enter_sandbox(void)
         REFUSE(SYS_membarrier),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    filter(rules, sizeof rules / sizeof *rules);
 }
 
-/* _i: whether it closes before or after C_Initialize. */
+static void enter_sandbox_without_threads(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone),
+        REFUSE(SYS_clone3),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    filter(rules, sizeof rules / sizeof *rules);
+}
+
+/* From here on nothing is written to, made, renamed or removed: the program dies of the attempt. */
+static void enter_read_only_world(void)
+{
+    enum { FLAGS_TO_WRITE = O_WRONLY | O_RDWR | O_CREAT };
+    struct sock_filter rules[] = {
+        /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 9 - 2, 0),
+        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 7 - 3, 0),
+        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdir, 11 - 4, 0),
+        /* 4 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlink, 11 - 5, 0),
+        /* 5 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rename, 11 - 6, 0),
+        /* 6 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        /* 7 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        /* 8 */ BPF_JUMP(BPF_JMP | BPF_JA, 10 - 9, 0, 0),
+        /* 9 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        /* 10 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FLAGS_TO_WRITE, 11 - 11, 12 - 11),
+        /* 11 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        /* 12 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    filter(rules, sizeof rules / sizeof *rules);
+}
+
+START_TEST(nothing_is_written_to_any_file)
+{
+    char settings[256];
+    int status = 0;
+    unsetenv("COUNTING_LOG");
+    snprintf(settings, sizeof settings, "x-target: %s\nx-log: stderr debug",
+             target_path("counting"));
+    proxy_configured(settings);
+    capture_stderr();
+    pid_t child = fork();
+    if (child == 0) {
+        enter_read_only_world();
+        for (int life = 0; life < 2; life++)
+            whole_life(NULL);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    ck_assert_uint_ge(messages_with("version"), 2);
+}
+END_TEST
+
+/* _i % 2: whether it closes before or after C_Initialize. _i / 2: whether threads are all that it refuses. */
 START_TEST(a_sandbox_costs_speed_only)
 {
+    void (*enter)(void) = _i / 2 == 0 ? enter_sandbox : enter_sandbox_without_threads;
     begin();
-    if (_i == 0)
-        enter_sandbox();
+    if (_i % 2 == 0)
+        enter();
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
-    if (_i == 1)
-        enter_sandbox();
+    if (_i % 2 == 1)
+        enter();
     ck_assert(draws(session));
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -215,9 +301,11 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, nothing_is_read_behind_the_arguments);
     tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
     tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
+    tcase_add_test(tcase, no_other_program_inherits_a_descriptor);
+    tcase_add_test(tcase, nothing_is_written_to_any_file);
     tcase_add_test(tcase, a_small_stack_is_enough);
     if (CHILDREN_MAY_ALLOCATE) /* AddressSanitizer needs what the sandbox refuses */
-        tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 2);
+        tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 4);
     tcase_add_test(tcase, no_memory_can_be_written_and_executed);
 }
 
