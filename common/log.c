@@ -36,22 +36,33 @@ static atomic_bool file_failure_told;
 
 atomic_int log_threshold = LOG_LEVEL_WARNING;
 
-/* A pipe whose reader has gone must not kill the application over a log line. */
-static void write_without_sigpipe(int fd, const char *line, size_t len)
+/* A pipe whose reader has gone, or a file that may not grow, must not kill the application over a log line. On
+ * false errno says why. */
+static bool write_without_signal(int fd, const char *line, size_t len)
 {
     const struct timespec at_once = {0, 0};
-    sigset_t sigpipe, before, pending;
-    bool was_pending;
+    sigset_t ours, before, pending;
+    bool written;
+    int why;
 
-    sigemptyset(&sigpipe);
-    sigaddset(&sigpipe, SIGPIPE);
+    sigemptyset(&ours);
+    sigaddset(&ours, SIGPIPE);
+    sigaddset(&ours, SIGXFSZ);
     sigpending(&pending);
-    was_pending = sigismember(&pending, SIGPIPE) == 1;
-    if (pthread_sigmask(SIG_BLOCK, &sigpipe, &before) != 0)
-        return;
-    if (write(fd, line, len) < 0 && errno == EPIPE && !was_pending)
-        (void)sigtimedwait(&sigpipe, NULL, &at_once);
+    if (pthread_sigmask(SIG_BLOCK, &ours, &before) != 0)
+        return false;
+    written = write(fd, line, len) == (ssize_t)len;
+    why = errno;
+    /* What was pending before is the application's. */
+    if (sigismember(&pending, SIGPIPE) == 1)
+        sigdelset(&ours, SIGPIPE);
+    if (sigismember(&pending, SIGXFSZ) == 1)
+        sigdelset(&ours, SIGXFSZ);
+    if (!written && (why == EPIPE || why == EFBIG))
+        (void)sigtimedwait(&ours, NULL, &at_once);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return written;
 }
 
 static void to_stderr(const char *line, size_t len)
@@ -60,7 +71,7 @@ static void to_stderr(const char *line, size_t len)
 
     /* A pipe that is writable takes PIPE_BUF bytes without blocking, and a line is shorter. */
     if (poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0)
-        write_without_sigpipe(STDERR_FILENO, line, len);
+        (void)write_without_signal(STDERR_FILENO, line, len);
 }
 
 /*
@@ -183,7 +194,7 @@ __attribute__((format(printf, 1, 2))) static void tell_file_failure(const char *
 static bool to_file(const char *path, const char *line, size_t len)
 {
     int fd = open_file(path);
-    bool written = fd >= 0 && write(fd, line, len) == (ssize_t)len;
+    bool written = fd >= 0 && write_without_signal(fd, line, len);
 
     if (!written)
         tell_file_failure("the log file %s cannot be written (%m): syslog is used instead", path);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -272,6 +273,20 @@ START_TEST(nothing_is_written_to_any_file)
 }
 END_TEST
 
+/* As `ulimit -f` has it: to write more is a signal that kills. */
+static void let_no_file_grow(void)
+{
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}), 0);
+}
+
+START_TEST(a_log_that_may_not_grow_kills_nobody)
+{
+    char log[128];
+    snprintf(log, sizeof log, "%s/log", root);
+    live_twice_in(let_no_file_grow, log);
+}
+END_TEST
+
 START_TEST(no_other_program_inherits_a_descriptor)
 {
     char log[128];
@@ -323,6 +338,7 @@ static void add_tests(TCase *tcase)
     {
         tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 4);
         tcase_add_test(tcase, nothing_is_written_to_any_file);
+        tcase_add_test(tcase, a_log_that_may_not_grow_kills_nobody);
         tcase_add_loop_test(tcase, no_other_program_inherits_a_descriptor, 0, 2);
     }
     tcase_add_test(tcase, no_memory_can_be_written_and_executed);
