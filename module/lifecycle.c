@@ -123,7 +123,10 @@ __attribute__((noinline)) static void prefix_origin(struct message *message)
 
 static bool load_target(struct message *message, bool heard)
 {
-    if (!settings_load(message, heard) || config_check_target(settings(), message) != 0)
+    if (!settings_load(message, heard))
+        return false;
+    /* What was loaded once needs its file no more. */
+    if (!target_is_loaded_from(settings()->target) && config_check_target(settings(), message) != 0)
         return false;
     if (target_load(settings()->target, message->text, sizeof message->text))
         return true;

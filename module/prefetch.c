@@ -151,6 +151,8 @@ static void *run(void *unused)
 {
     bool rung = true;
     (void)unused;
+    /* Its creator would need a descriptor for that, of a file open for writing. */
+    pthread_setname_np(pthread_self(), "p11-proxy-fill");
     clones_listen();
     while (!must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
@@ -198,8 +200,6 @@ static int make_thread(pthread_t *thread)
     rc = pthread_create(thread, &attributes, run, NULL);
     pthread_sigmask(SIG_SETMASK, &callers, NULL);
     pthread_attr_destroy(&attributes);
-    if (rc == 0)
-        pthread_setname_np(*thread, "p11-proxy-fill");
     return rc;
 }
 

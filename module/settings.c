@@ -2,10 +2,12 @@
 #include "settings.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct config defaults;
 static _Atomic(struct config *) current = &defaults;
@@ -73,11 +75,53 @@ static bool load_config(struct config **config, struct message *message)
     return rc == 0;
 }
 
+/* The first setting that came from a file. NULL if none did. */
+static const struct config_setting *from_file(const struct config *config)
+{
+    for (int i = 0; i < CONFIG_KEYS; i++)
+        if (config->settings[i].from != NULL && config->settings[i].from[0] == '/')
+            return &config->settings[i];
+    return NULL;
+}
+
+/* A file that settings in force came from can be read no more: rights were given up, or this is another root. */
+static bool is_out_of_reach(const struct config *config, char *where, size_t where_bytes)
+{
+    for (int i = 0; i < CONFIG_KEYS; i++) {
+        const struct config_setting *setting = &config->settings[i];
+        if (setting->from == NULL || setting->from[0] != '/' ||
+            faccessat(AT_FDCWD, setting->from, R_OK, AT_EACCESS) == 0)
+            continue;
+        config_origin(setting, where, where_bytes);
+        return true;
+    }
+    return false;
+}
+
+/* Whether what is in force stays, since nothing took the place of what cannot be read. config: what could be, or
+ * NULL. */
+static bool stays(const struct config *config, bool heard)
+{
+    char where[256];
+    if ((config != NULL && from_file(config) != NULL) ||
+        !is_out_of_reach(settings(), where, sizeof where))
+        return false;
+    if (heard)
+        log_write(LOG_LEVEL_WARNING, "%s is out of reach: the settings of before stay in force",
+                  where);
+    return true;
+}
+
 bool settings_load(struct message *message, bool heard)
 {
     struct config *config = NULL;
     struct policy *policy;
-    if (!load_config(&config, message))
+    bool loaded = load_config(&config, message);
+    if (stays(config, heard)) {
+        config_free(config);
+        return true;
+    }
+    if (!loaded)
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);

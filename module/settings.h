@@ -25,7 +25,9 @@ static inline const struct policy *policy_in_force(void)
 
 /*
  * Reads the configuration and the lists of algorithms anew and puts them in force. On failure false, with the
- * message, and the former ones stay, except that the log follows a configuration whose lists are wrong.
+ * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. They
+ * stay, too, and true is the answer, if a file that they came from cannot be read any more and no other has taken
+ * its place: then the process gave up its rights, or changed its root.
  * heard: warnings about the lists are logged. One thread at a time: the caller sees to it.
  */
 bool settings_load(struct message *message, bool heard);

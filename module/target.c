@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef CK_RV (*get_function_list)(CK_FUNCTION_LIST_PTR_PTR);
@@ -14,6 +15,7 @@ enum { INTERFACES_MAX = 64 };
 
 struct loaded {
     void *handle;
+    char *path; /* that it was asked for by, NULL if out of memory */
     CK_FUNCTION_LIST *plain;
     get_interface_list list_interfaces;
     get_interface interface;
@@ -129,11 +131,18 @@ bool target_load(const char *path, char *message, size_t message_bytes)
         new.list_interfaces = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
         new.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
         fill_table(&new);
+        free(loaded.path);
+        new.path = strdup(path);
         loaded = new;
         return true;
     }
     dlclose(handle);
     return false;
+}
+
+bool target_is_loaded_from(const char *path)
+{
+    return path != NULL && loaded.path != NULL && strcmp(path, loaded.path) == 0;
 }
 
 bool target_is_loaded(void)

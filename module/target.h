@@ -26,6 +26,9 @@ bool target_load(const char *path, char *message, size_t message_bytes);
 /* True once a target is loaded. */
 bool target_is_loaded(void);
 
+/* True if the one that is loaded was loaded by that path. NULL is fine. */
+bool target_is_loaded_from(const char *path);
+
 /* The target's own list from C_GetFunctionList, which says the version we must claim; NULL before
  * target_load(). Read no more of it than 2.40 has, whatever it claims. */
 const CK_FUNCTION_LIST *target_plain_list(void);

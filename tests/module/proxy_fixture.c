@@ -98,6 +98,30 @@ void proxy_before(const char *name, const char *settings)
     load_proxy();
 }
 
+CK_SLOT_ID softhsm_slot(void)
+{
+    CK_SLOT_ID slots[16];
+    CK_ULONG count = 16;
+    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
+    return slots[0];
+}
+
+void proxy_before_softhsm(const char *settings)
+{
+    CK_UTF8CHAR label[32];
+    memset(label, ' ', sizeof label);
+    FILE *conf = fopen(below("softhsm2.conf"), "we");
+    ck_assert_ptr_nonnull(conf);
+    fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
+    fclose(conf);
+    setenv("SOFTHSM2_CONF", below("softhsm2.conf"), 1);
+    proxy_before("/usr/lib/softhsm/libsofthsm2.so", settings);
+    initialize();
+    EXPECT(fn->C_InitToken(softhsm_slot(), (CK_UTF8CHAR_PTR) "12345678", 8, label), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    initialize();
+}
+
 void proxy_configured(const char *settings)
 {
     put_config(settings);

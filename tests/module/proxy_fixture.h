@@ -37,6 +37,10 @@ const char *target_path(const char *name);
  * goes to root/log, the counting target's to root/calls. */
 void proxy_before(const char *name, const char *settings);
 
+/* The same before SoftHSM, with a token in its first slot; initialised. */
+void proxy_before_softhsm(const char *settings);
+CK_SLOT_ID softhsm_slot(void);
+
 /* The same with a configuration file that says no more than settings, and no other environment. */
 void proxy_configured(const char *settings);
 

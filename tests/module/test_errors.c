@@ -143,6 +143,59 @@ START_TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
 }
 END_TEST
 
+static void remove_in_root(const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+/* A daemon that gave up its rights, or sees another root, starts anew in the middle of its life. The token's own
+ * module needs no file for that. _i: whether the file was named by the environment or found. */
+START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
+{
+    CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
+    char command[1024];
+    snprintf(command, sizeof command, "cp %s %s/target.so", target_path("counting"), root);
+    ck_assert_int_eq(system(command), 0);
+    configured("x-target: @/target.so\nx-disabled-algorithms: MD5\nx-log: stderr");
+    for (int life = 0; life < 3; life++) {
+        EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+        EXPECT(fn->C_DigestInit(open_session(0, 0), &md5), CKR_MECHANISM_INVALID);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        ck_assert_uint_eq(messages_with("out of reach"), (unsigned)life);
+        if (life > 0)
+            continue;
+        remove_in_root("config");
+        remove_in_root("target.so");
+        if (_i == 1) {
+            /* Defaults are no policy. */
+            unsetenv("P11_PROXY_CONFIG");
+            setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+        }
+    }
+}
+END_TEST
+
+/* What can be read is believed, as it is then. */
+START_TEST(another_configuration_takes_the_place_of_one_that_is_gone)
+{
+    char other[128];
+    configured("x-target: %/counting.so\nx-log: stderr");
+    EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    snprintf(other, sizeof other, "%s/other", root);
+    FILE *file = fopen(other, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs("x-target: /missing.so\nx-log: stderr\n", file);
+    fclose(file);
+    remove_in_root("config");
+    setenv("P11_PROXY_CONFIG", other, 1);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_uint_eq(messages_with("/missing.so"), 1);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, each_wrong_configuration_is_a_message_and_a_general_error, 0,
@@ -152,6 +205,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, the_environment_names_a_target_without_any_file);
     tcase_add_test(tcase, the_proxy_is_no_target_for_itself);
     tcase_add_test(tcase, a_copy_of_the_proxy_as_target_ends_in_an_error);
+    tcase_add_loop_test(tcase, a_configuration_that_went_out_of_reach_stays_in_force, 0, 2);
+    tcase_add_test(tcase, another_configuration_takes_the_place_of_one_that_is_gone);
 }
 
 int main(void)

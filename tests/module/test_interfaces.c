@@ -24,7 +24,7 @@ static const struct {
     {"recording", "3.2 3.0 2.40 vendor"},
     {"recording", "vendor 3.2f"},
     {"recording_plain", ""},
-    {"leaning", ""},
+    {"leaning", "3.0 2.40"},
     {"counting", ""},
     {"/usr/lib/softhsm/libsofthsm2.so", ""},
     {"/usr/lib/x86_64-linux-gnu/libsoftokn3.so", ""},

@@ -236,41 +236,6 @@ START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
 }
 END_TEST
 
-static CK_RV answers_inside[3];
-static unsigned times_inside;
-
-/* As a token's module does whose generator is OpenSSL's, which was told to ask a PKCS#11 module: us. */
-static void come_back(void)
-{
-    static __thread bool inside;
-    CK_BYTE bytes[1025];
-    if (inside)
-        ck_abort_msg("the token is asked while it is asked");
-    inside = true;
-    times_inside++;
-    answers_inside[0] = fn->C_GenerateRandom(session, bytes, sizeof bytes);
-    answers_inside[1] = fn->C_GenerateRandom(session, bytes, 1);
-    answers_inside[2] = fn->C_Finalize(NULL);
-    inside = false;
-}
-
-START_TEST(a_generator_that_comes_back_to_us_is_answered_at_once)
-{
-    CK_BYTE bytes[2048];
-    begin(_i == 0 ? "x-pool: off" : _i == 1 ? "x-pool-threads: never" : "");
-    *(void (**)(void))target_symbol("counting_during_random") = come_back;
-    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
-    EXPECT(fn->C_GenerateRandom(session, bytes, 16), CKR_OK);
-    wait_until_quiet();
-    ck_assert_uint_ge(times_inside, 2);
-    ck_assert_uint_eq(answers_inside[0], CKR_FUNCTION_FAILED);
-    /* What is held may be had, and nothing else. */
-    ck_assert(answers_inside[1] == CKR_FUNCTION_FAILED || (_i != 0 && answers_inside[1] == CKR_OK));
-    ck_assert_uint_eq(answers_inside[2], CKR_FUNCTION_FAILED);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-}
-END_TEST
-
 static unsigned threads_now(void)
 {
     unsigned count = 0;
@@ -314,7 +279,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, nobody_gets_what_was_fetched_for_somebody_else, 0, 2);
     tcase_add_test(tcase, an_asynchronous_session_is_the_tokens_alone);
     tcase_add_test(tcase, what_is_mixed_with_the_kernels_bytes_is_not_the_tokens);
-    tcase_add_loop_test(tcase, a_generator_that_comes_back_to_us_is_answered_at_once, 0, 3);
     tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);
 }
 

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -160,6 +162,13 @@ END_TEST
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
 
+static void filter(struct sock_filter *rules, size_t count)
+{
+    struct sock_fprog program = {.len = (unsigned short)count, .filter = rules};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
 /* From here on no thread, no advice on memory, no locked memory, no socket. */
 static void enter_sandbox(void)
 {
@@ -174,21 +183,134 @@ static void enter_sandbox(void)
         REFUSE(SYS_membarrier),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    filter(rules, sizeof rules / sizeof *rules);
 }
 
-/* _i: whether it closes before or after C_Initialize. */
+static void enter_sandbox_without_threads(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone),
+        REFUSE(SYS_clone3),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    filter(rules, sizeof rules / sizeof *rules);
+}
+
+/* Newer architectures never had these. */
+#ifndef SYS_open
+enum { SYS_open = 0xffff, SYS_mkdir = SYS_open, SYS_unlink = SYS_open, SYS_rename = SYS_open };
+#endif
+
+/* From here on nothing is written to, made, renamed or removed: the program dies of the attempt. */
+static void enter_read_only_world(void)
+{
+    enum { FLAGS_TO_WRITE = O_WRONLY | O_RDWR | O_CREAT };
+    struct sock_filter rules[] = {
+        /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 9 - 2, 0),
+        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 7 - 3, 0),
+        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdir, 11 - 4, 0),
+        /* 4 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlink, 11 - 5, 0),
+        /* 5 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rename, 11 - 6, 0),
+        /* 6 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        /* 7 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        /* 8 */ BPF_JUMP(BPF_JMP | BPF_JA, 10 - 9, 0, 0),
+        /* 9 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        /* 10 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FLAGS_TO_WRITE, 11 - 11, 12 - 11),
+        /* 11 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        /* 12 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    filter(rules, sizeof rules / sizeof *rules);
+}
+
+/* From here on no descriptor is opened that a program started from here would inherit, not for a moment. */
+static void enter_world_without_inheritance(void)
+{
+    struct sock_filter rules[] = {
+        /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 6 - 2, 0),
+        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 8 - 3, 0),
+        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 10 - 4, 0),
+        /* 4 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 12 - 5, 0),
+        /* 5 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        /* 6 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        /* 7 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_CLOEXEC, 13 - 8, 12 - 8),
+        /* 8 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        /* 9 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SOCK_CLOEXEC, 13 - 10, 12 - 10),
+        /* 10 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        /* 11 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_DUPFD, 12 - 12, 13 - 12),
+        /* 12 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        /* 13 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    filter(rules, sizeof rules / sizeof *rules);
+}
+
+static void live_twice_in(void (*enter)(void), const char *log)
+{
+    char settings[512];
+    int status = 0;
+    unsetenv("COUNTING_LOG");
+    snprintf(settings, sizeof settings, "x-target: %s\nx-log: %s debug", target_path("counting"),
+             log);
+    proxy_configured(settings);
+    capture_stderr();
+    pid_t child = fork();
+    if (child == 0) {
+        enter();
+        for (int life = 0; life < 2; life++)
+            whole_life(NULL);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+
+START_TEST(nothing_is_written_to_any_file)
+{
+    live_twice_in(enter_read_only_world, "stderr");
+    ck_assert_uint_ge(messages_with("version"), 2);
+}
+END_TEST
+
+enum { FILE_MOST_BYTES = 1024 * 1024 }; /* what Check itself writes is less */
+
+/* As `ulimit -f` has it: to write more is a signal that kills. */
+static void let_no_file_grow(void)
+{
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){FILE_MOST_BYTES, FILE_MOST_BYTES});
+}
+
+START_TEST(a_log_that_may_not_grow_kills_nobody)
+{
+    char log[128];
+    snprintf(log, sizeof log, "%s/log", root);
+    close(open(log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ck_assert_int_eq(truncate(log, FILE_MOST_BYTES), 0);
+    live_twice_in(let_no_file_grow, log);
+}
+END_TEST
+
+START_TEST(no_other_program_inherits_a_descriptor)
+{
+    char log[128];
+    snprintf(log, sizeof log, "%s/log", root);
+    live_twice_in(enter_world_without_inheritance, _i == 0 ? log : "syslog");
+    ck_assert_uint_ge(messages_with("version"), _i == 0 ? 2U : 0U);
+}
+END_TEST
+
+/* _i % 2: whether it closes before or after C_Initialize. _i / 2: whether threads are all that it refuses. */
 START_TEST(a_sandbox_costs_speed_only)
 {
+    void (*enter)(void) = _i / 2 == 0 ? enter_sandbox : enter_sandbox_without_threads;
     begin();
-    if (_i == 0)
-        enter_sandbox();
+    if (_i % 2 == 0)
+        enter();
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
-    if (_i == 1)
-        enter_sandbox();
+    if (_i % 2 == 1)
+        enter();
     ck_assert(draws(session));
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -217,7 +339,12 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
     tcase_add_test(tcase, a_small_stack_is_enough);
     if (CHILDREN_MAY_ALLOCATE) /* AddressSanitizer needs what the sandbox refuses */
-        tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 2);
+    {
+        tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 4);
+        tcase_add_test(tcase, nothing_is_written_to_any_file);
+        tcase_add_test(tcase, a_log_that_may_not_grow_kills_nobody);
+        tcase_add_loop_test(tcase, no_other_program_inherits_a_descriptor, 0, 2);
+    }
     tcase_add_test(tcase, no_memory_can_be_written_and_executed);
 }
 

@@ -61,13 +61,14 @@ wrong_pin_is_no_worse() {
     [[ $proxied != 0 && $proxied != 124 && ($proxied -lt $SIGNALLED || $bare -ge $SIGNALLED) ]]
 }
 
-# The target starts OpenSSL, which starts the engine, which starts us again.
-starts_inside_its_own_start() {
+# The target starts OpenSSL, whose configuration has an engine that will lead to us. (It opens the module with the
+# first key; test_lifecycle and test_recursion have targets that come back to us at once.)
+starts_beside_the_engine() {
     OPENSSL_CONF=$scratch/openssl-1.cnf timeout 60 pkcs11-tool --module "$PROXY" --list-slots |
         grep 'token label *: proxy-test'
 }
 
-draws_inside_its_own_start() {
+draws_beside_the_engine() {
     local bytes
     bytes=$(OPENSSL_CONF=$scratch/openssl-1.cnf timeout 60 pkcs11-tool --module "$PROXY" --generate-random 32 2>/dev/null | wc -c)
     [[ $bytes == 32 ]]
@@ -78,6 +79,6 @@ pkcs11-tool --module "$TARGET" --login --pin 1234 --keypairgen --key-type rsa:20
 check "a signature, and OpenSSL verifies it"          signs_and_verifies
 check "twenty processes sign and end well"            signs_often
 check "a wrong PIN is no worse than without us"       wrong_pin_is_no_worse
-check "OpenSSL starts us while we start the target"   starts_inside_its_own_start
-check "and random bytes come all the same"            draws_inside_its_own_start
+check "the target starts an OpenSSL that leads to us" starts_beside_the_engine
+check "and random bytes come all the same"            draws_beside_the_engine
 done_testing
