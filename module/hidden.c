@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "forks.h"
 #include "forward.h"
+#include "lifeboat.h"
 #include "log.h"
 #include "prefetch.h"
 
@@ -82,7 +83,7 @@ static void come_out(struct slot *slot)
 static CK_RV token_has_room(struct slot *slot)
 {
     CK_TOKEN_INFO info;
-    CK_RV rv = target.C_GetTokenInfo(slot->id, &info);
+    CK_RV rv = thread_C_GetTokenInfo(slot->id, &info);
     if (rv != CKR_OK)
         return rv;
     if (info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
@@ -97,11 +98,11 @@ static CK_RV token_has_room(struct slot *slot)
 static CK_RV open_session(struct slot *slot, CK_SESSION_HANDLE *session, bool *is_rw)
 {
     *is_rw = false;
-    CK_RV rv = target.C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
+    CK_RV rv = thread_C_OpenSession(slot->id, CKF_SERIAL_SESSION, session);
     if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
         return rv;
     *is_rw = true;
-    return target.C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, session);
+    return thread_C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, session);
 }
 
 static bool open_hidden(struct slot *slot)
@@ -188,7 +189,7 @@ int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
     lock_release(&state->lock);
     if (session != CK_INVALID_HANDLE) {
         forks_enter_target();
-        close_session(session);
+        thread_C_CloseSession(session);
         come_out(slot);
     }
     return next_ns;

@@ -15,6 +15,7 @@
 #include "settings.h"
 #include "uncancelled.h"
 #include "slot_pools.h"
+#include "unload.h"
 
 enum begun {
     BEGUN,
@@ -22,9 +23,10 @@ enum begun {
     ELSEWHERE  /* life is in another, lasting state than expected */
 };
 
-/* These two outlive a fork, as the target does. */
+/* These outlive a fork, as the target does. */
 static bool target_has_os_locking;
-static bool exit_handler_registered;
+static bool watches_exit;
+static bool watches_exit_before_target;
 
 static pid_t this_thread(void)
 {
@@ -119,6 +121,10 @@ __attribute__((noinline)) static void prefix_origin(struct message *message)
 
 static bool load_target(struct message *message, bool heard)
 {
+    if (!watches_exit && !(watches_exit = unload_watch_exit())) {
+        message_set(message, "the target cannot be loaded: no memory");
+        return false;
+    }
     if (!settings_load(message, heard) || config_check_target(settings(), message) != 0)
         return false;
     if (target_load(settings()->target, message->text, sizeof message->text))
@@ -214,8 +220,8 @@ static CK_RV start(void *callers)
     atomic_store(&state->pool_budget, config->pool_size_bytes);
     lock_release(&state->lock);
     /* Handlers run in reverse: ours, before those that the target registered just now. */
-    if (threads && !exit_handler_registered)
-        exit_handler_registered = atexit(prefetch_at_exit) == 0;
+    if (threads && !watches_exit_before_target)
+        watches_exit_before_target = unload_watch_exit();
     return rv;
 }
 

@@ -11,6 +11,7 @@
 #include "fetch.h"
 #include "forks.h"
 #include "hidden.h"
+#include "lifeboat.h"
 #include "log.h"
 #include "manners.h"
 #include "sessions.h"
@@ -121,9 +122,9 @@ static int64_t attend_all(void)
     return next_ns;
 }
 
-static void *run(void *unused)
+static void run(void)
 {
-    (void)unused;
+    atomic_store(&state->thread_runs_as, (unsigned long)pthread_self());
     clones_listen();
     while (!must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
@@ -137,7 +138,13 @@ static void *run(void *unused)
         atomic_store(&state->thread_sleeps, 0);
     }
     clones_unlisten();
-    return NULL;
+    atomic_store(&state->thread_runs_as, 0);
+}
+
+bool prefetch_is_this_thread(void)
+{
+    return atomic_load_explicit(&state->thread_runs_as, memory_order_relaxed) ==
+           (unsigned long)pthread_self();
 }
 
 static void ring_bell(void)
@@ -163,7 +170,7 @@ static int make_thread(pthread_t *thread)
     /* It inherits the mask: no handler of the application runs on it. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &callers);
-    rc = pthread_create(thread, &attributes, run, NULL);
+    rc = pthread_create(thread, &attributes, lifeboat_start(), lifeboat_argument());
     pthread_sigmask(SIG_SETMASK, &callers, NULL);
     pthread_attr_destroy(&attributes);
     if (rc == 0)
@@ -179,8 +186,11 @@ void prefetch_start(void)
     if (!state->threads_permitted || atomic_load(&process_exits) ||
         !atomic_compare_exchange_strong(&state->thread, &none, THREAD_STARTS))
         return;
-    forks_watch();
-    int rc = make_thread(&thread);
+    int rc = EPERM;
+    if (lifeboat_make(run)) {
+        forks_watch();
+        rc = make_thread(&thread);
+    }
     if (rc == 0)
         state->thread_id = (unsigned long)thread;
     atomic_store(&state->thread, rc == 0 ? THREAD_RUNS : THREAD_NONE);
@@ -208,6 +218,24 @@ void prefetch_stop(void)
         atomic_store(&state->thread, THREAD_NONE);
     }
     errno = saved_errno;
+}
+
+bool prefetch_abandon(int64_t patience_ns, int64_t most_ns)
+{
+    unsigned runs = THREAD_RUNS;
+    if (!atomic_compare_exchange_strong(&state->thread, &runs, THREAD_STOPS))
+        return true;
+    pthread_t thread = (pthread_t)state->thread_id;
+    ring_bell();
+    if (lifeboat_wait(patience_ns, most_ns)) {
+        /* What the target has it do at its very end may want the loader, too. */
+        int64_t until_ns = clock_read_ns(CLOCK_REALTIME) + patience_ns;
+        struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+        if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+            return true;
+    }
+    pthread_detach(thread);
+    return false;
 }
 
 void prefetch_at_exit(void)

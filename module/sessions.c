@@ -61,11 +61,20 @@ static void index_locked(struct session_index *index, struct session *session)
     atomic_store_explicit(&index->at[place], session, memory_order_release);
 }
 
+static size_t segment_bytes(size_t count)
+{
+    return sizeof(struct session_segment) + count * sizeof(struct session);
+}
+
+static size_t index_bytes(size_t places)
+{
+    return sizeof(struct session_index) + places * sizeof(struct session *);
+}
+
 static bool add_segment_locked(size_t count)
 {
     void *memory;
-    size_t bytes = sizeof(struct session_segment) + count * sizeof(struct session);
-    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+    if (wiped_map(&memory, segment_bytes(count), /* lock_memory= */ false) != 0)
         return false;
     struct session_segment *segment = memory;
     segment->count = count;
@@ -82,8 +91,7 @@ static bool grow_index_locked(size_t places)
 {
     void *memory;
     struct session_index *old = atomic_load(&state->sessions);
-    size_t bytes = sizeof(struct session_index) + places * sizeof(struct session *);
-    if (wiped_map(&memory, bytes, /* lock_memory= */ false) != 0)
+    if (wiped_map(&memory, index_bytes(places), /* lock_memory= */ false) != 0)
         return false;
     struct session_index *index = memory;
     index->places = places;
@@ -204,6 +212,19 @@ void sessions_forget(void)
     lock_acquire(&state->lock);
     forget_all_locked(NULL);
     lock_release(&state->lock);
+}
+
+void sessions_free(void)
+{
+    for (struct session_segment *s = state->session_segments, *earlier; s != NULL; s = earlier) {
+        earlier = s->earlier;
+        wiped_unmap(s, segment_bytes(s->count));
+    }
+    for (struct session_index *i = atomic_load(&state->sessions), *outgrown; i != NULL;
+         i = outgrown) {
+        outgrown = i->outgrown;
+        wiped_unmap(i, index_bytes(i->places));
+    }
 }
 
 void session_operates(struct session *session, bool operating)

@@ -45,6 +45,9 @@ void sessions_closed(struct slot *slot);
 /* Forgets all of all slots. Any thread; takes state->lock. */
 void sessions_forget(void);
 
+/* Before state_free(): unmaps what they were remembered in. */
+void sessions_free(void);
+
 /* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
 void session_operates(struct session *session, bool operating);
 
