@@ -21,16 +21,22 @@ static const char device_path[] = "/dev/sysgenid";
 static int listener = -1;
 static ino_t listener_inode;
 
+static const _Atomic uint32_t *_Atomic generation;
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
 const _Atomic uint32_t *clones_generation(void)
 {
-    static const _Atomic uint32_t *_Atomic generation;
     static atomic_bool looked;
     if (atomic_load(&looked))
         return atomic_load(&generation);
     int saved_errno = errno;
     int fd = open(device_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0) {
-        void *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+        void *page = mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fd, 0);
         if (page != MAP_FAILED)
             atomic_store(&generation, (const _Atomic uint32_t *)page);
         close(fd);
@@ -38,6 +44,13 @@ const _Atomic uint32_t *clones_generation(void)
     atomic_store(&looked, true);
     errno = saved_errno;
     return atomic_load(&generation);
+}
+
+void clones_forget(void)
+{
+    const _Atomic uint32_t *page = atomic_load(&generation);
+    if (page != NULL)
+        munmap((void *)page, page_bytes());
 }
 
 /* An application that closes all descriptors closes ours, and the next file gets its number. */

@@ -12,10 +12,13 @@
 #include <stdint.h>
 
 /* The machine's generation, in memory that the kernel changes; NULL where there is none. Any thread; lasts
- * for good; keeps errno. */
+ * until clones_forget(); keeps errno. */
 const _Atomic uint32_t *clones_generation(void);
 
-/* Begins and ends listening for the event. The prefetch's thread only. */
+/* Gives that memory back, when we are unloaded. */
+void clones_forget(void);
+
+/* Begins and ends listening for the event. The prefetch's thread only, while it is there. */
 void clones_listen(void);
 void clones_unlisten(void);
 

@@ -165,6 +165,16 @@ void counters_end(void)
     errno = saved_errno;
 }
 
+void counters_free(void)
+{
+    int saved_errno = errno;
+    close_descriptor();
+    if (mapping != NULL)
+        munmap(mapping, sizeof *mapping);
+    mapping = NULL;
+    errno = saved_errno;
+}
+
 void count_slot_locked(const struct slot *slot)
 {
     struct statistics *all = counters();

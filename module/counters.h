@@ -19,6 +19,9 @@ void counters_begin(uint64_t flags, const char *target);
 /* At the end of a life: nothing is shown any more, and the descriptor is given back if it is still ours. */
 void counters_end(void);
 
+/* When we are unloaded, and nobody counts any more: gives back what they lay in. */
+void counters_free(void);
+
 /* NULL where none are kept. Valid as long as the process, though after counters_end() nobody reads it. */
 static inline struct statistics *counters(void)
 {

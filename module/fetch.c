@@ -5,26 +5,36 @@
 #include "counters.h"
 #include "forward.h"
 #include "health.h"
+#include "lifeboat.h"
 #include "log.h"
 #include "manners.h"
 #include "move.h"
+#include "prefetch.h"
 #include "probes.h"
 
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define STRAIGHT_CALL_MAX ((CK_ULONG)1024 * 1024)
 
+/* Not for the prefetch's thread: where the loader gives such memory on first use, it takes its lock for that,
+ * and whoever unloads us holds that lock and waits for the thread. */
 static __thread unsigned depth;
 
 bool fetch_is_under_way(void)
 {
-    return depth != 0;
+    /* That thread comes to us through the target only. */
+    return prefetch_is_this_thread() || depth != 0;
 }
 
 static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
-    depth++;
-    CK_RV rv = target.C_GenerateRandom(session, buf, len_bytes);
-    depth--;
+    CK_RV rv;
+    if (prefetch_is_this_thread())
+        rv = thread_C_GenerateRandom(session, buf, len_bytes);
+    else {
+        depth++;
+        rv = target.C_GenerateRandom(session, buf, len_bytes);
+        depth--;
+    }
     count_call(slot, len_bytes, rv);
     return rv;
 }

@@ -2,11 +2,12 @@
 #include "forks.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include "clock.h"
+#include "lifeboat.h"
+#include "prefetch.h"
 #include "state.h"
 
 /* A call of a fill is made to last 5 ms, or as long as the token's shortest. */
@@ -15,12 +16,10 @@ static const int64_t WAIT_NS = 250 * NS_PER_MS;
 /* Forks under way, in ordinary memory: the child resets it. Waited on. */
 static atomic_uint forking;
 
-/* The target may fork while it makes random bytes; that fork must not wait for itself. */
-static __thread bool in_target;
-
 static void before_fork(void)
 {
-    if (in_target)
+    /* The target may fork while it makes random bytes; that fork must not wait for itself. */
+    if (prefetch_is_this_thread())
         return;
     int saved_errno = errno;
     int64_t until_ns = clock_exact_ns() + WAIT_NS;
@@ -36,7 +35,7 @@ static void before_fork(void)
 
 static void after_fork_in_parent(void)
 {
-    if (in_target)
+    if (prefetch_is_this_thread())
         return;
     atomic_fetch_sub(&forking, 1);
     wake_word(&forking);
@@ -50,8 +49,10 @@ static void after_fork_in_child(void)
 void forks_watch(void)
 {
     static atomic_bool watched;
+    static fork_handler *const handlers[] = {before_fork, after_fork_in_parent,
+                                             after_fork_in_child};
     if (!atomic_exchange(&watched, true))
-        pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        lifeboat_watch_forks(handlers);
 }
 
 void forks_enter_target(void)
@@ -66,12 +67,10 @@ void forks_enter_target(void)
             break;
         forks_leave_target();
     }
-    in_target = true;
 }
 
 void forks_leave_target(void)
 {
-    in_target = false;
     atomic_store(&state->thread_inside, 0);
     wake_word(&state->thread_inside);
 }

@@ -9,7 +9,7 @@
 #ifndef P11_PROXY_FORKS_H
 #define P11_PROXY_FORKS_H
 
-/* From now on fork() waits; once for the process. Any thread; keeps errno. */
+/* From now on fork() waits, until we are unloaded. After lifeboat_make(), by the thread that called that. */
 void forks_watch(void);
 
 /* Around what the prefetch's thread does in the target. Its thread only. */

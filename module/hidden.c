@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "forks.h"
 #include "forward.h"
+#include "lifeboat.h"
 #include "log.h"
 #include "prefetch.h"
 
@@ -94,7 +95,7 @@ static void come_out(struct slot *slot)
 static CK_RV token_has_room(struct slot *slot)
 {
     CK_TOKEN_INFO info;
-    CK_RV rv = target.C_GetTokenInfo(slot->id, &info);
+    CK_RV rv = thread_C_GetTokenInfo(slot->id, &info);
     if (rv != CKR_OK)
         return rv;
     if (info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
@@ -109,11 +110,11 @@ static CK_RV token_has_room(struct slot *slot)
 static CK_RV open_session(struct slot *slot, CK_SESSION_HANDLE *session, bool *is_rw)
 {
     *is_rw = false;
-    CK_RV rv = target.C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
+    CK_RV rv = thread_C_OpenSession(slot->id, CKF_SERIAL_SESSION, session);
     if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
         return rv;
     *is_rw = true;
-    return target.C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, session);
+    return thread_C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, session);
 }
 
 static bool open_hidden(struct slot *slot)
@@ -184,7 +185,9 @@ static bool close_session(struct slot *slot, CK_SESSION_HANDLE session)
 {
     if (session == CK_INVALID_HANDLE)
         return false;
-    if (session_is_gone(target.C_CloseSession(session)))
+    CK_RV rv =
+        prefetch_is_this_thread() ? thread_C_CloseSession(session) : target.C_CloseSession(session);
+    if (session_is_gone(rv))
         return true;
     lock_acquire(&state->lock);
     if (slot->hidden == CK_INVALID_HANDLE)

@@ -17,6 +17,7 @@
 #include "settings.h"
 #include "uncancelled.h"
 #include "slot_pools.h"
+#include "unload.h"
 
 enum begun {
     BEGUN,
@@ -24,9 +25,10 @@ enum begun {
     ELSEWHERE  /* life is in another, lasting state than expected */
 };
 
-/* These two outlive a fork, as the target does. */
+/* These outlive a fork, as the target does. */
 static bool target_has_os_locking;
-static bool exit_handler_registered;
+static bool watches_exit;
+static bool watches_exit_before_target;
 
 static pid_t this_thread(void)
 {
@@ -123,6 +125,10 @@ __attribute__((noinline)) static void prefix_origin(struct message *message)
 
 static bool load_target(struct message *message, bool heard)
 {
+    if (!watches_exit && !(watches_exit = unload_watch_exit())) {
+        message_set(message, "the target cannot be loaded: no memory");
+        return false;
+    }
     if (!settings_load(message, heard))
         return false;
     /* What was loaded once needs its file no more. */
@@ -237,8 +243,8 @@ static CK_RV start(void *callers)
     lock_release(&state->lock);
     begin_to_count(pools, threads);
     /* Handlers run in reverse: ours, before those that the target registered just now. */
-    if (threads && !exit_handler_registered)
-        exit_handler_registered = atexit(prefetch_at_exit) == 0;
+    if (threads && !watches_exit_before_target)
+        watches_exit_before_target = unload_watch_exit();
     return rv;
 }
 

@@ -13,6 +13,7 @@
 #include "fetch.h"
 #include "forks.h"
 #include "hidden.h"
+#include "lifeboat.h"
 #include "log.h"
 #include "manners.h"
 #include "sessions.h"
@@ -147,10 +148,10 @@ static bool leaves(unsigned bell_seen)
            !atomic_compare_exchange_strong(&state->thread, &left, THREAD_RUNS);
 }
 
-static void *run(void *unused)
+static void run(void)
 {
     bool rung = true;
-    (void)unused;
+    atomic_store(&state->thread_runs_as, (unsigned long)pthread_self());
     /* Its creator would need a descriptor for that, of a file open for writing. */
     pthread_setname_np(pthread_self(), "p11-proxy-fill");
     clones_listen();
@@ -171,7 +172,13 @@ static void *run(void *unused)
         rung = atomic_load(&state->thread_bell) != bell;
     }
     clones_unlisten();
-    return NULL;
+    atomic_store(&state->thread_runs_as, 0);
+}
+
+bool prefetch_is_this_thread(void)
+{
+    return atomic_load_explicit(&state->thread_runs_as, memory_order_relaxed) ==
+           (unsigned long)pthread_self();
 }
 
 static void ring_bell(void)
@@ -197,7 +204,7 @@ static int make_thread(pthread_t *thread)
     /* It inherits the mask: no handler of the application runs on it. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &callers);
-    rc = pthread_create(thread, &attributes, run, NULL);
+    rc = pthread_create(thread, &attributes, lifeboat_start(), lifeboat_argument());
     pthread_sigmask(SIG_SETMASK, &callers, NULL);
     pthread_attr_destroy(&attributes);
     return rc;
@@ -214,8 +221,11 @@ void prefetch_start(void)
         return;
     if (before == THREAD_LEFT)
         pthread_join((pthread_t)state->thread_id, NULL);
-    forks_watch();
-    int rc = make_thread(&thread);
+    int rc = EPERM;
+    if (lifeboat_make(run)) {
+        forks_watch();
+        rc = make_thread(&thread);
+    }
     if (rc == 0)
         state->thread_id = (unsigned long)thread;
     atomic_store(&state->thread, rc == 0 ? THREAD_RUNS : THREAD_NONE);
@@ -233,19 +243,42 @@ void prefetch_want(struct slot *slot)
         ring_bell();
 }
 
-void prefetch_stop(void)
+/* True if there is a thread to end, which is the caller's to do then. */
+static bool take_thread(void)
 {
-    int saved_errno = errno;
     unsigned before = atomic_load(&state->thread);
     while ((before == THREAD_RUNS || before == THREAD_LEFT) &&
            !atomic_compare_exchange_weak(&state->thread, &before, THREAD_STOPS))
         continue;
-    if (before == THREAD_RUNS || before == THREAD_LEFT) {
+    return before == THREAD_RUNS || before == THREAD_LEFT;
+}
+
+void prefetch_stop(void)
+{
+    int saved_errno = errno;
+    if (take_thread()) {
         ring_bell();
         pthread_join((pthread_t)state->thread_id, NULL);
         atomic_store(&state->thread, THREAD_NONE);
     }
     errno = saved_errno;
+}
+
+bool prefetch_abandon(int64_t patience_ns, int64_t most_ns)
+{
+    if (!take_thread())
+        return true;
+    pthread_t thread = (pthread_t)state->thread_id;
+    ring_bell();
+    if (lifeboat_wait(patience_ns, most_ns)) {
+        /* What the target has it do at its very end may want the loader, too. */
+        int64_t until_ns = clock_read_ns(CLOCK_REALTIME) + patience_ns;
+        struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+        if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+            return true;
+    }
+    pthread_detach(thread);
+    return false;
 }
 
 void prefetch_at_exit(void)

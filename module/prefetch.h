@@ -19,6 +19,16 @@ void prefetch_want(struct slot *slot);
  * target is about to be finalized. The caller has seen to it that nobody is in prefetch_start(). */
 void prefetch_stop(void);
 
+/* True on that thread, while it runs. */
+bool prefetch_is_this_thread(void);
+
+/*
+ * When we are unloaded: ends the thread, and waits until none of our code is needed for that; see
+ * lifeboat_wait(). False if it is left behind: then what the target may write to must stay. Locks
+ * and waits for nothing that needs the loader.
+ */
+bool prefetch_abandon(int64_t patience_ns, int64_t most_ns);
+
 /* At exit(): tells the thread to make no more calls, and waits a moment for the one it may be in. */
 void prefetch_at_exit(void);
 

@@ -61,11 +61,20 @@ static void index_locked(struct session_index *index, struct session *session)
     atomic_store_explicit(&index->at[place], session, memory_order_release);
 }
 
+static size_t segment_bytes(size_t count)
+{
+    return sizeof(struct session_segment) + count * sizeof(struct session);
+}
+
+static size_t index_bytes(size_t places)
+{
+    return sizeof(struct session_index) + places * sizeof(struct session *);
+}
+
 static bool add_segment_locked(size_t count)
 {
     void *memory;
-    size_t bytes = sizeof(struct session_segment) + count * sizeof(struct session);
-    if (wiped_map(&memory, bytes) != 0)
+    if (wiped_map(&memory, segment_bytes(count)) != 0)
         return false;
     struct session_segment *segment = memory;
     segment->count = count;
@@ -82,8 +91,7 @@ static bool grow_index_locked(size_t places)
 {
     void *memory;
     struct session_index *old = atomic_load(&state->sessions);
-    size_t bytes = sizeof(struct session_index) + places * sizeof(struct session *);
-    if (wiped_map(&memory, bytes) != 0)
+    if (wiped_map(&memory, index_bytes(places)) != 0)
         return false;
     struct session_index *index = memory;
     index->places = places;
@@ -232,6 +240,19 @@ bool session_is_gone(CK_RV rv)
         return true;
     default:
         return false;
+    }
+}
+
+void sessions_free(void)
+{
+    for (struct session_segment *s = state->session_segments, *earlier; s != NULL; s = earlier) {
+        earlier = s->earlier;
+        wiped_unmap(s, segment_bytes(s->count));
+    }
+    for (struct session_index *i = atomic_load(&state->sessions), *outgrown; i != NULL;
+         i = outgrown) {
+        outgrown = i->outgrown;
+        wiped_unmap(i, index_bytes(i->places));
     }
 }
 

@@ -54,6 +54,9 @@ void sessions_forget(void);
 /* After such an answer to C_CloseSession the session is no more, whatever the code. */
 bool session_is_gone(CK_RV rv);
 
+/* Before state_free(): unmaps what they were remembered in. */
+void sessions_free(void);
+
 /* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
 void session_operates(struct session *session, bool operating);
 

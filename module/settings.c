@@ -21,6 +21,16 @@ const struct config *settings(void)
     return atomic_load_explicit(&current, memory_order_acquire);
 }
 
+void settings_free(void)
+{
+    struct config *config = atomic_exchange(&current, &defaults);
+    config_free(former);
+    if (config != &defaults)
+        config_free(config);
+    policy_free(former_policy);
+    policy_free(atomic_exchange(&current_policy, NULL));
+}
+
 static void log_warning(void *context, const char *message)
 {
     (void)context;

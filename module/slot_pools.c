@@ -94,3 +94,11 @@ void slot_pools_rest(void)
         slot->hidden_retry_ns = 0;
     }
 }
+
+void slot_pools_free(void)
+{
+    for (unsigned i = 0; i < state->slot_count; i++)
+        pool_free(atomic_exchange(&state->slots[i].pool, NULL));
+    while (state->spare_count > 0)
+        pool_free(state->spare_pools[--state->spare_count]);
+}

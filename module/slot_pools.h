@@ -14,4 +14,7 @@ struct pool *slot_pool(struct slot *slot);
 /* At the end of a life: wipes all pools and gives their locked memory back. */
 void slot_pools_rest(void);
 
+/* Before state_free(): wipes and unmaps all pools, also those laid aside. */
+void slot_pools_free(void);
+
 #endif

@@ -30,6 +30,15 @@ int state_prepare(void)
     return atomic_load(&prepare_result);
 }
 
+void state_free(void)
+{
+    struct state *mapped = state;
+    if (!state_is_wiped_on_fork())
+        return;
+    state = &ordinary_state;
+    wiped_unmap(mapped, sizeof *mapped);
+}
+
 bool state_is_wiped_on_fork(void)
 {
     return state != &ordinary_state;

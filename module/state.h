@@ -5,7 +5,8 @@
  * anew, and no lock that a thread of its parent held can hang it. What has to survive a fork (the
  * target and its table) lies in ordinary memory and does not change after loading.
  *
- * Nothing here is ever unmapped: a thread that calls while another finalizes reads zeros, not air.
+ * Nothing here is unmapped while we are loaded: a thread that calls while another finalizes reads zeros, not
+ * air.
  */
 #ifndef P11_PROXY_STATE_H
 #define P11_PROXY_STATE_H
@@ -129,9 +130,10 @@ struct state {
     atomic_uint thread;      /* enum thread_life */
     atomic_uint thread_bell; /* rung to wake the thread; waited on */
     atomic_uint thread_sleeps;
-    atomic_uint thread_inside; /* it is in the target; waited on */
-    unsigned long thread_id;   /* pthread_t of it, once it runs */
-    atomic_uint slot_bell;     /* rung when hidden_at_work ends; waited on */
+    atomic_uint thread_inside;   /* it is in the target; waited on */
+    unsigned long thread_id;     /* pthread_t of it, once it runs, */
+    atomic_ulong thread_runs_as; /* and as it says itself, while it runs our code */
+    atomic_uint slot_bell;       /* rung when hidden_at_work ends; waited on */
 
     struct busy_place busy[BUSY_PLACES];
 
@@ -148,6 +150,9 @@ extern struct state *state;
 /* Puts state into memory that fork wipes, once. Any thread. Returns 0, -ENOMEM or -ENOTSUP; state is
  * then still the ordinary one, which works for all but pools. */
 int state_prepare(void);
+
+/* Unmaps it, when we are unloaded: nobody calls, and what it leads to is freed. */
+void state_free(void);
 
 /* True if state lies in memory that fork wipes. */
 bool state_is_wiped_on_fork(void);

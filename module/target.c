@@ -23,6 +23,14 @@ struct loaded {
 
 static struct loaded loaded;
 
+/* All that were loaded, to be closed at the end. */
+struct handle {
+    void *handle;
+    struct handle *earlier;
+};
+
+static struct handle *handles;
+
 /* The start of the object that address lies in, NULL if none. */
 static const void *object_of(const void *address)
 {
@@ -101,6 +109,16 @@ static void fill_table(const struct loaded *from)
     target = table;
 }
 
+static bool remember(void *handle)
+{
+    struct handle *one = malloc(sizeof *one);
+    if (one == NULL)
+        return false;
+    *one = (struct handle){.handle = handle, .earlier = handles};
+    handles = one;
+    return true;
+}
+
 bool target_load(const char *path, char *message, size_t message_bytes)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -127,6 +145,8 @@ bool target_load(const char *path, char *message, size_t message_bytes)
     } else if (((get_function_list)getter)(&new.plain) != CKR_OK || new.plain == NULL) {
         snprintf(message, message_bytes,
                  "the target is no usable PKCS#11 module, its C_GetFunctionList fails: '%s'", path);
+    } else if (!remember(handle)) {
+        snprintf(message, message_bytes, "the target cannot be loaded: no memory");
     } else {
         new.list_interfaces = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
         new.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
@@ -143,6 +163,18 @@ bool target_load(const char *path, char *message, size_t message_bytes)
 bool target_is_loaded_from(const char *path)
 {
     return path != NULL && loaded.path != NULL && strcmp(path, loaded.path) == 0;
+}
+
+void target_unload(bool close)
+{
+    for (struct handle *one = handles, *earlier; one != NULL; one = earlier) {
+        earlier = one->earlier;
+        if (close)
+            dlclose(one->handle);
+        free(one);
+    }
+    free(loaded.path);
+    loaded.path = NULL;
 }
 
 bool target_is_loaded(void)

@@ -16,12 +16,16 @@
 extern struct p11_functions target;
 
 /*
- * Loads the module at path (absolute), if it is not the one loaded, and fills the table. Never
- * unloads one: its code may be in use, and its own exit handlers expect it there.
+ * Loads the module at path (absolute), if it is not the one loaded, and fills the table. The one
+ * before stays loaded: its code may be in use.
  * Returns true; or false with one sentence in message (message_bytes long) that says what is wrong
  * with path, the table unchanged. Calls run one at a time: the caller sees to it.
  */
 bool target_load(const char *path, char *message, size_t message_bytes);
+
+/* When we are unloaded: closes all that were loaded, or lets them be. Nobody calls, and the table is not
+ * used again. */
+void target_unload(bool close);
 
 /* True once a target is loaded. */
 bool target_is_loaded(void);

@@ -4,8 +4,9 @@
  *
  * A line of a script is a function and its arguments, NAME=VALUE as value.h has them:
  *     C_OpenSession slotID=slot0 flags=4 pApplication=0 Notify=0 phSession=&s1
- * or "slots", which learns the slots, "interfaces", or "pause MS". Each becomes one line of output, written at once:
- * a module that crashes shows where. RESERVED stands in pReserved of the structures for C_Initialize.
+ * or "slots", which learns the slots, "interfaces", "pause MS", or "reload", which closes the module and loads it
+ * again. Each becomes one line of output, written at once: a module that crashes shows where. RESERVED stands in
+ * pReserved of the structures for C_Initialize.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 enum { HANG_S = 60, LINE_MAX_LEN = 32768 };
 
+static void *module;
 static const struct p11_functions *fn;
 static size_t fn_size; /* how much of it the module has */
 
@@ -55,7 +57,7 @@ static const struct {
 
 static void load(const char *path)
 {
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL) {
         fprintf(stderr, "player: %s\n", dlerror());
         exit(2);
@@ -199,7 +201,11 @@ int main(int argc, char **argv)
             puts("no interfaces");
         else if (strcmp(line, "pause") == 0)
             pause_ms(rest);
-        else {
+        else if (strcmp(line, "reload") == 0) {
+            printf("reload ");
+            dlclose(module);
+            load(argv[1]);
+        } else {
             parse(rest);
             play(line);
         }

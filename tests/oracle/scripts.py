@@ -21,7 +21,11 @@ class Scripts(Operations):
         self.lines.append("slots")
 
     def restart(self):
-        self.call("C_Finalize", pReserved=self.pick([0] * 4 + ["x:00"]))
+        finalized = self.odd(0.7)
+        if finalized:
+            self.call("C_Finalize", pReserved=self.pick([0] * 4 + ["x:00"]))
+        if not finalized or self.odd(0.2):
+            self.lines.append("reload")
         if self.odd(0.3):
             self.information()
             self.draw()

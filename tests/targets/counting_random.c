@@ -1,5 +1,6 @@
 /* counting_random.c - the counting target's random bytes: slow, short, refused or stuck on demand. */
 #include <alloca.h>
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +145,8 @@ static CK_RV random_bytes(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, C
         pthread_mutex_unlock(&one_at_a_time);
     call_log("C_GenerateRandom", (long)hSession, (long)word.slot, (long)ulRandomLen, rv);
     gate_pass();
+    if (knobs.wants_loader)
+        dlsym(RTLD_DEFAULT, "no such symbol");
     return rv;
 }
 
