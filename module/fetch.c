@@ -62,6 +62,13 @@ static CK_RV judge(struct slot *slot, enum health health)
     return CKR_DEVICE_ERROR;
 }
 
+/* What is held is older than this answer, and would have been refused with it. */
+static bool nobody_gets_any(CK_RV rv)
+{
+    return rv == CKR_USER_NOT_LOGGED_IN || rv == CKR_RANDOM_NO_RNG ||
+           rv == CKR_SEED_RANDOM_REQUIRED;
+}
+
 static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *own,
                       size_t own_bytes, size_t *got_bytes, CK_RV *rv)
 {
@@ -80,6 +87,8 @@ static bool fill_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
         *rv = judge(slot, health);
     } else if (manners_is_about_length(*rv))
         manners_too_much(slot, fill.len_bytes);
+    else if (nobody_gets_any(*rv))
+        slot_drop_pool(slot, POOL_DROP_TOKEN);
     return true;
 }
 

@@ -5,6 +5,13 @@
 #include "prefetch.h"
 #include "uncancelled.h"
 
+/* What tokens say when they have no session left. */
+static bool is_full(CK_RV rv)
+{
+    return rv == CKR_SESSION_COUNT || rv == CKR_DEVICE_MEMORY || rv == CKR_HOST_MEMORY ||
+           rv == CKR_TOKEN_RESOURCE_EXCEEDED;
+}
+
 CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
                           CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
 {
@@ -12,7 +19,7 @@ CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
     hidden_close_inherited();
     unsigned closings = sessions_closings();
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
-    if (rv == CKR_SESSION_COUNT && hidden_give_way())
+    if (is_full(rv) && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP) {
         hidden_was_lost(*phSession);

@@ -15,6 +15,13 @@ enum { CHILDREN_MAY_ALLOCATE = 0 };
 enum { CHILDREN_MAY_ALLOCATE = 1 };
 #endif
 
+/* ThreadSanitizer has a thread of its own. */
+#ifdef __SANITIZE_THREAD__
+enum { ALL_THREADS_ARE_OURS = 0 };
+#else
+enum { ALL_THREADS_ARE_OURS = 1 };
+#endif
+
 /* A test that takes longer hangs; the sanitizers and a loaded machine are slow. */
 enum { HANG_S = 60 };
 

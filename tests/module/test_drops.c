@@ -2,6 +2,8 @@
 #include "run.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "words_seen.h"
@@ -256,6 +258,34 @@ START_TEST(a_pool_that_keeps_its_bytes_on_seed_serves_them)
 }
 END_TEST
 
+static bool prefetch_was_refused(void)
+{
+    char code[32];
+    snprintf(code, sizeof code, " rv=%s ", getenv("COUNTING_FAIL_CODE"));
+    CK_BYTE bytes[16];
+    if (target_calls_with("C_GenerateRandom", code) > 0)
+        return true;
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    return false;
+}
+
+/* A login that ran out, a generator that wants a seed first: what is held is the token's no more. */
+START_TEST(what_the_token_gives_to_nobody_is_not_served)
+{
+    static const char *const codes[] = {"0x101", "0x121", "0x205", "0x1b6"};
+    CK_BYTE bytes[16];
+    begin("x-pool-max-age: 1min");
+    words_draw(session, 16, 32768);
+    wait_until_quiet();
+    knob("FAIL_CODE", codes[_i]);
+    knob("FAIL_AFTER", "0");
+    while (!prefetch_was_refused())
+        continue;
+    wait_until_quiet();
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), strtoul(codes[_i], NULL, 16));
+}
+END_TEST
+
 START_TEST(a_login_that_fails_and_one_for_a_single_operation_drop_nothing)
 {
     begin("x-pool-max-age: 1min");
@@ -279,6 +309,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, too_old_is_not_served);
     tcase_add_test(tcase, a_seed_that_is_refused_leaves_the_pool_alone);
     tcase_add_test(tcase, a_pool_that_keeps_its_bytes_on_seed_serves_them);
+    tcase_add_loop_test(tcase, what_the_token_gives_to_nobody_is_not_served, 0, 4);
     tcase_add_test(tcase, a_login_that_fails_and_one_for_a_single_operation_drop_nothing);
 }
 

@@ -2,7 +2,7 @@
 #include "run.h"
 
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +138,21 @@ START_TEST(the_last_sessions_of_a_token_are_not_taken)
 }
 END_TEST
 
+/* Tokens say it in different ways. */
+START_TEST(ours_gives_way_whatever_the_token_is_short_of)
+{
+    static const char *const codes[] = {"0xb1", "0x31", "0x2", "0x201"};
+    CK_SESSION_HANDLE more;
+    begin("x-pool-max-age: 1min");
+    open_with_ours(0);
+    knob("SESSIONS_MAX", "2");
+    knob("SESSIONS_REFUSAL", codes[_i]);
+    open_session(0, 0);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &more),
+           strtoul(codes[_i], NULL, 16));
+}
+END_TEST
+
 START_TEST(a_session_that_the_token_will_not_close_stays_what_it_was)
 {
     begin("x-pool-max-age: 1min");
@@ -256,6 +271,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, after_an_so_the_prefetch_comes_back, 0, 3);
     tcase_add_test(tcase, counts_that_the_token_does_not_tell_stay_untold);
     tcase_add_loop_test(tcase, the_last_sessions_of_a_token_are_not_taken, 0, 2);
+    tcase_add_loop_test(tcase, ours_gives_way_whatever_the_token_is_short_of, 0, 4);
     tcase_add_test(tcase, a_session_that_the_token_will_not_close_stays_what_it_was);
     tcase_add_test(tcase, a_session_that_the_token_calls_dead_is_served_nothing);
     tcase_add_test(tcase, sessions_that_were_closed_with_all_are_served_nothing_later);

@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "words_seen.h"
@@ -16,8 +17,9 @@ static void begin(const char *settings)
     session = open_session(0, 0);
 }
 
-static CK_RV answers_inside[3];
-static unsigned times_inside;
+/* By the prefetch's thread as well. */
+static _Atomic CK_RV answers_inside[3];
+static atomic_uint times_inside;
 
 static void come_back(void)
 {
@@ -26,7 +28,7 @@ static void come_back(void)
     if (inside)
         ck_abort_msg("the token is asked while it is asked");
     inside = true;
-    times_inside++;
+    atomic_fetch_add(&times_inside, 1);
     answers_inside[0] = fn->C_GenerateRandom(session, bytes, sizeof bytes);
     answers_inside[1] = fn->C_GenerateRandom(session, bytes, 1);
     answers_inside[2] = fn->C_Finalize(NULL);

@@ -70,7 +70,7 @@ static CK_RV may_open_locked(CK_SLOT_ID slot, CK_FLAGS flags, const struct knobs
     if ((flags & CKF_SERIAL_SESSION) == 0)
         return CKR_SESSION_PARALLEL_NOT_SUPPORTED;
     if (knobs->sessions_max != 0 && counting.slots[slot].sessions >= knobs->sessions_max)
-        return CKR_SESSION_COUNT;
+        return knobs->sessions_refusal;
     if (!rw && counting.slots[slot].login == SO)
         return CKR_SESSION_READ_WRITE_SO_EXISTS;
     return rw ? knobs->rw_refusal : knobs->ro_refusal;

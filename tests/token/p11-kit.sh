@@ -77,6 +77,28 @@ check "random bytes through p11-kit-proxy.so" proxy_of_p11_kit_draws 0
 beside_the_tokens_own 9 "proxy first"
 beside_the_tokens_own 1 "token's own module first"
 
+# A program that takes all modules for each of its connections, and gives them back at first, but not later.
+finds_as_many_each_time() {
+    as_someone python3 - <<'END'
+import ctypes
+kit = ctypes.CDLL('libp11-kit.so.0')
+kit.p11_kit_modules_load_and_initialize.restype = ctypes.POINTER(ctypes.c_void_p)
+kit.p11_kit_modules_finalize_and_release.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
+found = set()
+for number in range(30):
+    modules = kit.p11_kit_modules_load_and_initialize(0)
+    count = 0
+    while modules[count]:
+        count += 1
+    found.add(count)
+    if number < 15:
+        kit.p11_kit_modules_finalize_and_release(modules)
+print(found)
+raise SystemExit(found != {1})
+END
+}
+check "it is found again and again in one process" finds_as_many_each_time
+
 register
 printf '%s\n' "module: $TARGET" 'enable-in: nothing' >"$modules/softhsm2.module"
 check "enable-in hides the token's own registration" lists_token 1

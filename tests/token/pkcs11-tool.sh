@@ -52,6 +52,12 @@ signs_and_verifies() {
             --input-file "$scratch/data" --signature-file "$scratch/signature" | grep 'Signature is valid'
 }
 
+# A SoftHSM that is told so is a strict token: its child is not initialised.
+same_where_children_start_anew() {
+    sed '$a library.reset_on_fork = true' "$SOFTHSM2_CONF" >"$scratch/strict.conf"
+    (export SOFTHSM2_CONF=$scratch/strict.conf && same "$@")
+}
+
 initialises_a_token() {
     pkcs11-tool --module "$PROXY" --init-token --slot-index 1 --label second --so-pin 12345678 &&
         pkcs11-tool --module "$TARGET" --list-token-slots | grep 'label *: second'
@@ -72,6 +78,7 @@ check "RSA signs, and both verify" signs_and_verifies SHA256-RSA-PKCS 01
 check "EC signs, and both verify"  signs_and_verifies ECDSA 02
 check "the tool's own tests"       same --login --pin 1234 --test
 check "its tests of forking"       same --test-fork
+check "the same, where children start anew"  same_where_children_start_anew --test-fork
 check "its tests of threads"       threads_get_along
 check "a token is initialised"     initialises_a_token
 done_testing

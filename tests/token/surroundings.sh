@@ -63,10 +63,18 @@ comes_back_to_us() {
     cat "$scratch/circle"
     [[ $code == 0 ]] && grep -qx end "$scratch/circle"
 }
+# The same circle, entered by other programs and from p11-kit's side.
+ends_in_the_circle() {
+    (unset P11_PROXY_CONFIG && as_someone timeout -s KILL 60 "$@")
+}
 mkdir -p "$scratch/home/.config/pkcs11/modules"
 p11_kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1 2>/dev/null || true)
 if [[ -e $p11_kit_proxy ]]; then
     check "a target that leads back to us ends in an answer" comes_back_to_us "$p11_kit_proxy"
+    check "p11-kit ends there"                    ends_in_the_circle p11-kit list-modules
+    check "p11tool does"                          ends_in_the_circle p11tool --list-tokens
+    check "pkcs11-tool does, through p11-kit"     ends_in_the_circle pkcs11-tool --module "$p11_kit_proxy" --list-slots
+    check "and through us"                        ends_in_the_circle pkcs11-tool --module "$PROXY" --list-slots
 else
     skip_check "a target that leads back to us ends in an answer" "no p11-kit-proxy.so"
 fi
