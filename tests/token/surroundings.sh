@@ -85,7 +85,8 @@ is_clean_under() {
 }
 if command -v valgrind >/dev/null; then
     check "memory is used and freed as it should be" is_clean_under --leak-check=full
-    check "locks are taken in one order" is_clean_under --tool=helgrind
+    check "locks are taken in one order" is_clean_under --tool=helgrind \
+        --suppressions="$CHECKOUT/tests/helgrind.suppressions"
 else
     skip_check "memory is used and freed as it should be" "no valgrind"
     skip_check "locks are taken in one order" "no valgrind"
