@@ -40,6 +40,9 @@ void prefetch_at_exit(void);
 void hidden_ban(struct slot *slot);
 void hidden_allow(struct slot *slot);
 
+/* The target gave that handle to the application. If it was one of ours, that session is no more. */
+void hidden_disown(CK_SESSION_HANDLE handle);
+
 /* Ours are gone with the target's state: it was finalized. */
 void hidden_forget(void);
 

@@ -131,9 +131,7 @@ static size_t size_of_other(const char *name, const char *function)
         return 0;
     if (strcmp(function, "C_GetSlotInfo") == 0)
         return sizeof(CK_SLOT_INFO);
-    if (strcmp(function, "C_GetMechanismInfo") == 0)
-        return sizeof(CK_MECHANISM_INFO);
-    return strcmp(function, "C_GetSessionInfo") == 0 ? sizeof(CK_SESSION_INFO) : 0;
+    return strcmp(function, "C_GetMechanismInfo") == 0 ? sizeof(CK_MECHANISM_INFO) : 0;
 }
 
 /* Bytes with the length behind them: as many as there is room for, but not more than a few. */

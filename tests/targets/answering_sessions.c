@@ -100,6 +100,14 @@ static CK_RV open_session(CK_SLOT_ID slot, CK_FLAGS flags, CK_SESSION_HANDLE *ha
     return CKR_OK;
 }
 
+static CK_RV tell_session(const struct one_session *session, CK_SESSION_INFO *info)
+{
+    if (info == NULL)
+        return CKR_ARGUMENTS_BAD;
+    *info = (CK_SESSION_INFO){.slotID = session->slot, .flags = session->flags};
+    return CKR_OK;
+}
+
 static CK_RV close_all(CK_SLOT_ID slot)
 {
     for (unsigned long i = 1; i <= highest; i++)
@@ -162,6 +170,8 @@ static bool knows_session_call_locked(const struct call *call, CK_RV *rv)
         *rv = CKR_SESSION_HANDLE_INVALID;
     else if (is(call, "C_CloseSession"))
         session->slot = 0;
+    else if (is(call, "C_GetSessionInfo"))
+        *rv = tell_session(session, (CK_SESSION_INFO *)with[1]);
     else if (is(call, "C_GenerateRandom"))
         *rv = make_random((uint8_t *)with[1], with[2]);
     else {
