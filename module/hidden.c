@@ -6,6 +6,7 @@
 #include "forward.h"
 #include "lifeboat.h"
 #include "log.h"
+#include "moves.h"
 #include "prefetch.h"
 
 static const int64_t RETRY_NS = 10 * NS_PER_S;
@@ -124,6 +125,11 @@ static bool open_hidden(struct slot *slot)
     CK_RV rv = token_has_room(slot);
     if (rv == CKR_OK)
         rv = open_session(slot, &session, &is_rw);
+    if (rv == CKR_OK && !moves_none_for_thread(slot)) {
+        thread_C_CloseSession(session);
+        moves_slot_is_another(slot);
+        rv = CKR_TOKEN_NOT_RECOGNIZED;
+    }
     bool opened = rv == CKR_OK;
     lock_acquire(&state->lock);
     slot->hidden = opened ? session : CK_INVALID_HANDLE;

@@ -114,6 +114,11 @@ CK_RV thread_C_GetTokenInfo(CK_SLOT_ID slot, CK_TOKEN_INFO_PTR info)
     return ABOARD_AT(aboard_C_GetTokenInfo)(boat, target.C_GetTokenInfo, slot, info);
 }
 
+CK_RV thread_C_GetSessionInfo(CK_SESSION_HANDLE session, CK_SESSION_INFO_PTR info)
+{
+    return ABOARD_AT(aboard_C_GetSessionInfo)(boat, target.C_GetSessionInfo, session, info);
+}
+
 CK_RV thread_C_OpenSession(CK_SLOT_ID slot, CK_FLAGS flags, CK_SESSION_HANDLE_PTR session)
 {
     return ABOARD_AT(aboard_C_OpenSession)(boat, target.C_OpenSession, slot, flags, NULL, NULL,

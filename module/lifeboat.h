@@ -69,6 +69,7 @@ void lifeboat_give_back(void);
 
 /* The target's functions, as the thread calls them. */
 CK_RV thread_C_GetTokenInfo(CK_SLOT_ID slot, CK_TOKEN_INFO_PTR info);
+CK_RV thread_C_GetSessionInfo(CK_SESSION_HANDLE session, CK_SESSION_INFO_PTR info);
 CK_RV thread_C_OpenSession(CK_SLOT_ID slot, CK_FLAGS flags, CK_SESSION_HANDLE_PTR session);
 CK_RV thread_C_CloseSession(CK_SESSION_HANDLE session);
 CK_RV thread_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes, CK_ULONG len_bytes);
@@ -82,6 +83,7 @@ void aboard_after_fork_in_child(void);
     CK_RV aboard_##name(struct lifeboat *boat, CK_RV (*function)(PARAMS(__VA_ARGS__)),             \
                         PARAMS(__VA_ARGS__))
 ABOARD(C_GetTokenInfo, (CK_SLOT_ID, slot), (CK_TOKEN_INFO_PTR, info));
+ABOARD(C_GetSessionInfo, (CK_SESSION_HANDLE, session), (CK_SESSION_INFO_PTR, info));
 ABOARD(C_OpenSession, (CK_SLOT_ID, slot), (CK_FLAGS, flags), (CK_VOID_PTR, context),
        (CK_NOTIFY, notify), (CK_SESSION_HANDLE_PTR, session));
 ABOARD(C_CloseSession, (CK_SESSION_HANDLE, session));

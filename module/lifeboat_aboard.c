@@ -41,6 +41,7 @@ static inline __attribute__((always_inline)) void come_home(struct lifeboat *boa
     }
 
 ABOARD_CALL(C_GetTokenInfo, (CK_SLOT_ID, slot), (CK_TOKEN_INFO_PTR, info))
+ABOARD_CALL(C_GetSessionInfo, (CK_SESSION_HANDLE, session), (CK_SESSION_INFO_PTR, info))
 ABOARD_CALL(C_OpenSession, (CK_SLOT_ID, slot), (CK_FLAGS, flags), (CK_VOID_PTR, context),
             (CK_NOTIFY, notify), (CK_SESSION_HANDLE_PTR, session))
 ABOARD_CALL(C_CloseSession, (CK_SESSION_HANDLE, session))

@@ -6,6 +6,7 @@
 #include "manners.h"
 #include "mix.h"
 #include "move.h"
+#include "moves.h"
 #include "prefetch.h"
 #include "probes.h"
 #include "settings.h"
@@ -85,7 +86,7 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
     if (rv != CKR_OK)
         note_answer(handle, rv);
     else if (slot != NULL)
-        atomic_store(&session->generation, generation);
+        moves_note_answered(handle, slot, generation);
     /* Not before: the prefetch stays away from a slot that is in a call. */
     if (small && slot != NULL && atomic_load(&slot->pool) != NULL) {
         prefetch_start();

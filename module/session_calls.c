@@ -2,6 +2,7 @@
 #include "forward.h"
 #include "guard_calls.h"
 #include "key_cache.h"
+#include "moves.h"
 #include "prefetch.h"
 #include "uncancelled.h"
 
@@ -21,11 +22,9 @@ CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (is_full(rv) && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
-    if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP) {
-        hidden_was_lost(*phSession);
-        session_opened(*phSession, slotID, (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0,
-                       closings);
-    }
+    if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP)
+        moves_note_opened(*phSession, slotID,
+                          (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0, closings);
     return rv;
 }
 

@@ -199,6 +199,28 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *las
     return slot;
 }
 
+/* The one that was found last, as long as it is there. */
+static CK_SESSION_HANDLE session_on_locked(struct slot *slot)
+{
+    struct session *session = session_find(slot->one_of_them);
+    if (session != NULL && session->slot == slot)
+        return slot->one_of_them;
+    for (struct session_segment *s = state->session_segments; s != NULL; s = s->earlier)
+        for (size_t i = 0; i < s->count; i++)
+            if (atomic_load(&s->entries[i].handle) != CK_INVALID_HANDLE &&
+                s->entries[i].slot == slot)
+                return slot->one_of_them = atomic_load(&s->entries[i].handle);
+    return CK_INVALID_HANDLE;
+}
+
+CK_SESSION_HANDLE session_on(struct slot *slot)
+{
+    lock_acquire(&state->lock);
+    CK_SESSION_HANDLE session = slot->sessions != 0 ? session_on_locked(slot) : CK_INVALID_HANDLE;
+    lock_release(&state->lock);
+    return session;
+}
+
 static void forget_all_locked(const struct slot *slot)
 {
     for (struct session_segment *s = state->session_segments; s != NULL; s = s->earlier)

@@ -44,6 +44,9 @@ void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags
  * whether it was the last one of the slot. Any thread; takes state->lock. */
 struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last);
 
+/* A live session of the slot, CK_INVALID_HANDLE if there is none. Any thread; takes state->lock. */
+CK_SESSION_HANDLE session_on(struct slot *slot);
+
 /* Around the call that closes all of a slot: forgets them. Any thread; the first takes state->lock. */
 void sessions_close_begin(struct slot *slot);
 void sessions_close_end(void);

@@ -90,7 +90,7 @@ void slot_pools_rest(void)
         atomic_store(&slot->suspect, SUSPICION_NONE);
         manners_forget(slot);
         slot->so_logged_in = slot->hidden_is_rw = false;
-        slot->hidden = CK_INVALID_HANDLE;
+        slot->hidden = slot->one_of_them = CK_INVALID_HANDLE;
         slot->hidden_retry_ns = 0;
     }
 }

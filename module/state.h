@@ -72,11 +72,12 @@ struct slot {
     struct token_manners manners; /* guarded by manners_lock */
 
     /* Guarded by state->lock: */
-    unsigned sessions;        /* the application's */
-    bool so_logged_in;        /* then no read-only session can be opened */
-    unsigned hidden_banned;   /* calls under way that must not meet a session of ours */
-    bool hidden_at_work;      /* the thread is in the target for this slot */
-    CK_SESSION_HANDLE hidden; /* our session, CK_INVALID_HANDLE if none */
+    unsigned sessions;             /* the application's, */
+    CK_SESSION_HANDLE one_of_them; /* or one that was, to ask where it is */
+    bool so_logged_in;             /* then no read-only session can be opened */
+    unsigned hidden_banned;        /* calls under way that must not meet a session of ours */
+    bool hidden_at_work;           /* the thread is in the target for this slot */
+    CK_SESSION_HANDLE hidden;      /* our session, CK_INVALID_HANDLE if none */
     bool hidden_is_rw;
     int64_t hidden_used_ns;
     int64_t hidden_retry_ns; /* do not open one before */

@@ -9,6 +9,7 @@
  * pReserved of the structures for C_Initialize.
  */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -55,6 +56,31 @@ static const struct {
 #include "functions.def"
 };
 
+/* The newest list that we know, through the one getter or the other. */
+static bool find_list(void)
+{
+    static const struct {
+        CK_VERSION version;
+        size_t functions;
+    } newest_first[] = {{{3, 2}, FUNCTIONS_3_2}, {{3, 0}, FUNCTIONS_3_0}};
+    CK_RV (*get_interface)(CK_UTF8CHAR *, CK_VERSION *, CK_INTERFACE **, CK_FLAGS);
+    CK_RV (*get_list)(const struct p11_functions **);
+    *(void **)&get_interface = dlsym(module, "C_GetInterface");
+    *(void **)&get_list = dlsym(module, "C_GetFunctionList");
+    for (int i = 0; i < 2 && get_interface != NULL; i++) {
+        CK_VERSION wanted = newest_first[i].version;
+        CK_INTERFACE *interface = NULL;
+        if (get_interface((CK_UTF8CHAR *)"PKCS 11", &wanted, &interface, 0) != CKR_OK)
+            continue;
+        fn = interface->pFunctionList;
+        fn_size = (newest_first[i].functions + 1) * sizeof(void *);
+        if (fn->version.major == wanted.major && fn->version.minor == wanted.minor)
+            return true;
+    }
+    fn_size = (FUNCTIONS_2_40 + 1) * sizeof(void *);
+    return get_list != NULL && get_list(&fn) == CKR_OK;
+}
+
 static void load(const char *path)
 {
     module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -62,18 +88,7 @@ static void load(const char *path)
         fprintf(stderr, "player: %s\n", dlerror());
         exit(2);
     }
-    CK_RV (*get_interface)(CK_UTF8CHAR *, CK_VERSION *, CK_INTERFACE **, CK_FLAGS);
-    CK_RV (*get_list)(const struct p11_functions **);
-    *(void **)&get_interface = dlsym(module, "C_GetInterface");
-    *(void **)&get_list = dlsym(module, "C_GetFunctionList");
-    CK_VERSION wanted = {3, 0};
-    CK_INTERFACE *interface = NULL;
-    fn_size = (FUNCTIONS_2_40 + 1) * sizeof(void *);
-    if (get_interface != NULL &&
-        get_interface((CK_UTF8CHAR *)"PKCS 11", &wanted, &interface, 0) == CKR_OK) {
-        fn = interface->pFunctionList;
-        fn_size = (FUNCTIONS_3_0 + 1) * sizeof(void *);
-    } else if (get_list == NULL || get_list(&fn) != CKR_OK) {
+    if (!find_list()) {
         fprintf(stderr, "player: %s has no list of functions\n", path);
         exit(2);
     }
@@ -85,9 +100,11 @@ static void show_interfaces(void)
 {
     CK_INTERFACE offered[32];
     CK_ULONG count = 32;
+    CK_FUNCTION_LIST *plain = NULL;
     CK_RV rv = fn->C_GetInterfaceList(offered, &count);
     CK_INTERFACE *found;
-    printf("interfaces 0x%lx", rv);
+    printf("interfaces 0x%lx 0x%lx", fn->C_GetFunctionList(&plain), rv);
+    printf(" %u.%u", plain->version.major, plain->version.minor);
     for (CK_ULONG i = 0; rv == CKR_OK && i < count; i++) {
         CK_VERSION *version = offered[i].pFunctionList;
         CK_RV asked =
@@ -169,7 +186,9 @@ static void play(const char *function)
     /* The time of day is in a token's information. */
     if (strcmp(function, "C_GetTokenInfo") == 0 && arguments[1].block_len >= sizeof(CK_TOKEN_INFO))
         memset(((CK_TOKEN_INFO *)arguments[1].block)->utcTime, 0, 16);
-    for (size_t a = 0; a < argument_count; a++)
+    /* opensc writes there what happens to lie around when there is no event. */
+    bool undefined = strcmp(function, "C_WaitForSlotEvent") == 0 && rv != CKR_OK;
+    for (size_t a = 0; a < argument_count && !undefined; a++)
         value_show(&arguments[a], a + 1 < argument_count ? &arguments[a + 1] : NULL, rv, stdout);
     putchar('\n');
 }

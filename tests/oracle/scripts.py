@@ -266,16 +266,14 @@ class Scripts(Operations):
         kinds = [method for method in weights if method.__name__ not in self.target.without]
         self.random.choices(kinds, [weights[method] for method in kinds])[0]()
 
-
-def make_script(seed, target, sequences):
-    """A list of lines."""
-    script = Scripts(seed, target)
-    if script.odd(0.1):
-        script.information()  # before C_Initialize
-        script.lines.append("interfaces")
-    script.start()
-    script.open_first()
-    for _ in range(sequences):
-        script.anything()
-    script.call("C_Finalize", pReserved=0)
-    return script.lines
+    def make(self, sequences):
+        """A list of lines."""
+        if self.odd(0.1):
+            self.information()  # before C_Initialize
+            self.lines.append("interfaces")
+        self.start()
+        self.open_first()
+        for _ in range(sequences):
+            self.anything()
+        self.call("C_Finalize", pReserved=0)
+        return self.lines

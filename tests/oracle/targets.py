@@ -22,6 +22,7 @@ class Target:
     slot: str = "slot0"         # where the token is
     preparation: tuple = ()     # calls that make the token fit for use
     reserved: str = ""          # what pReserved is to say, with {token}
+    version: int = 0            # if it has every function of that version, 300 or 302, and any call is fine
 
     def module(self):
         return next((path for path in map(pathlib.Path, self.paths) if path.exists()), None)
@@ -48,6 +49,12 @@ class SoftHsm(Target):
                        stdout=subprocess.DEVNULL)
 
 
+class Answering(Target):
+    """Makes up its answers."""
+    def environment(self, token):
+        return {"RECORDING_INTERFACES": {300: "3.0 2.40", 302: "3.2 3.0 2.40f"}[self.version]}
+
+
 def all_targets(test_targets):
     return [
         SoftHsm("softhsm", ("/usr/lib/softhsm/libsofthsm2.so", LIBRARIES / "softhsm/libsofthsm2.so")),
@@ -64,6 +71,8 @@ def all_targets(test_targets):
         Target("opensc", (LIBRARIES / "opensc-pkcs11.so",)),
         Target("ykcs11", (LIBRARIES / "libykcs11.so", LIBRARIES / "libykcs11.so.2")),
         Target("counting", (pathlib.Path(test_targets) / "counting.so",), minds_null=False),
+        Answering("answering-3.0", (pathlib.Path(test_targets) / "answering.so",), version=300),
+        Answering("answering-3.2", (pathlib.Path(test_targets) / "answering.so",), version=302),
     ]
 
 

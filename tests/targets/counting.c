@@ -53,7 +53,7 @@ void counting_leave(void)
 static void forget_everything_locked(void)
 {
     memset(counting.sessions, 0, (counting.highest + 1) * sizeof *counting.sessions);
-    memset(counting.slots, 0, sizeof counting.slots);
+    memset(counting.tokens, 0, sizeof counting.tokens);
     counting.highest = counting.last_closed = 0;
     counting.random_calls = 0;
 }

@@ -24,7 +24,7 @@ enum {
 
 struct one_session {
     uint8_t open;
-    uint8_t slot;
+    uint8_t token;
     uint8_t rw;
     uint8_t operating;
     uint32_t next_free; /* the handle that was closed before this one */
@@ -41,7 +41,7 @@ struct counting {
     pthread_mutex_t lock; /* guards all of this */
     bool initialized;
     unsigned long random_calls;
-    struct one_slot slots[SLOTS_MOST];
+    struct one_slot tokens[SLOTS_MOST];
     unsigned long highest; /* handle given so far */
     unsigned long last_closed;
     struct one_session sessions[SESSIONS_MOST];
@@ -55,6 +55,12 @@ void counting_leave(void);
 
 /* The open session of that handle, or NULL. Expects the lock held. */
 struct one_session *session_of_locked(CK_SESSION_HANDLE handle);
+
+/* Which token is in the slot; false if there is no such slot now. */
+bool token_in_slot(CK_SLOT_ID id, unsigned *token);
+
+/* The slot that the token is in; false if it is in none. */
+bool slot_of_token(unsigned token, CK_SLOT_ID *id);
 
 /* Puts its own functions into the list. */
 void counting_add_sessions(struct p11_functions *list);

@@ -82,7 +82,7 @@ static CK_RV answer_locked(const struct one_session *session, const uint8_t *buf
         return CKR_SESSION_HANDLE_INVALID;
     if (counting.random_calls++ >= knobs->fail_after)
         return knobs->fail_code;
-    if (knobs->login_for_random && counting.slots[session->slot].login == NOBODY)
+    if (knobs->login_for_random && counting.tokens[session->token].login == NOBODY)
         return CKR_USER_NOT_LOGGED_IN;
     if (buf == NULL && len_bytes != 0)
         return CKR_ARGUMENTS_BAD;
@@ -128,9 +128,9 @@ static CK_RV random_bytes(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, C
     if (counting.random_calls > knobs.faulty_calls)
         knobs.fault = 0;
     if (session != NULL) {
-        word.slot = session->slot;
-        word.login = counting.slots[word.slot].login;
-        word.seed = counting.slots[word.slot].seeds;
+        word.slot = session->token;
+        word.login = counting.tokens[word.slot].login;
+        word.seed = counting.tokens[word.slot].seeds;
     }
     counting_leave();
     if (knobs.serial)
@@ -172,7 +172,7 @@ static CK_RV counting_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed
         const struct one_session *session = session_of_locked(hSession);
         rv = session != NULL ? knobs.seed_code : CKR_SESSION_HANDLE_INVALID;
         if (rv == CKR_OK)
-            counting.slots[session->slot].seeds++;
+            counting.tokens[session->token].seeds++;
         counting_leave();
     }
     return call_log("C_SeedRandom", (long)hSession, NO_NUMBER, (long)ulSeedLen, rv);

@@ -3,24 +3,52 @@
 
 #include "counting.h"
 
-struct one_session *session_of_locked(CK_SESSION_HANDLE handle)
+static unsigned long slots_now(struct knobs *knobs)
 {
-    bool open = handle > 0 && handle < SESSIONS_MOST && counting.sessions[handle].open;
-    return open ? &counting.sessions[handle] : NULL;
+    knobs_read(knobs);
+    return knobs->slots < SLOTS_MOST ? knobs->slots : SLOTS_MOST;
 }
 
-static unsigned long slots_now(void)
+bool token_in_slot(CK_SLOT_ID id, unsigned *token)
 {
     struct knobs knobs;
-    knobs_read(&knobs);
-    return knobs.slots < SLOTS_MOST ? knobs.slots : SLOTS_MOST;
+    unsigned long count = slots_now(&knobs);
+    *token = (unsigned)((id - knobs.slot_base + knobs.first_token) % SLOTS_MOST);
+    return id >= knobs.slot_base && id - knobs.slot_base < count;
+}
+
+bool slot_of_token(unsigned token, CK_SLOT_ID *id)
+{
+    struct knobs knobs;
+    unsigned long count = slots_now(&knobs);
+    unsigned long place = (token + SLOTS_MOST - knobs.first_token % SLOTS_MOST) % SLOTS_MOST;
+    *id = knobs.slot_base + place;
+    return place < count;
+}
+
+struct one_session *session_of_locked(CK_SESSION_HANDLE handle)
+{
+    CK_SLOT_ID slot;
+    bool open = handle > 0 && handle < SESSIONS_MOST && counting.sessions[handle].open;
+    return open && slot_of_token(counting.sessions[handle].token, &slot)
+               ? &counting.sessions[handle]
+               : NULL;
+}
+
+/* What such a call on the slot is answered before anything else. */
+static CK_RV ask_slot(CK_SLOT_ID id, const struct knobs *knobs, unsigned *token)
+{
+    if (!token_in_slot(id, token))
+        return CKR_SLOT_ID_INVALID;
+    return id == knobs->bad_slot ? knobs->bad_code : CKR_OK;
 }
 
 static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList,
                                     CK_ULONG_PTR pulCount)
 {
     (void)tokenPresent;
-    CK_ULONG count = slots_now();
+    struct knobs knobs;
+    CK_ULONG count = slots_now(&knobs);
     CK_RV rv = CKR_OK;
     if (!counting_enter())
         return CKR_CRYPTOKI_NOT_INITIALIZED;
@@ -30,7 +58,7 @@ static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotL
     else if (pSlotList != NULL && *pulCount < count)
         rv = CKR_BUFFER_TOO_SMALL;
     for (CK_ULONG i = 0; rv == CKR_OK && pSlotList != NULL && i < count; i++)
-        pSlotList[i] = i;
+        pSlotList[i] = knobs.slot_base + i;
     if (pulCount != NULL)
         *pulCount = count;
     return call_log(pSlotList != NULL ? "C_GetSlotList" : "C_GetSlotList(NULL)", NO_NUMBER,
@@ -43,41 +71,57 @@ static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
     knobs_read(&knobs);
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = slotID >= slots_now() ? CKR_SLOT_ID_INVALID
-             : pInfo == NULL       ? CKR_ARGUMENTS_BAD
-                                   : knobs.token_code;
+        unsigned token;
+        rv = ask_slot(slotID, &knobs, &token);
+        if (rv == CKR_OK)
+            rv = pInfo == NULL ? CKR_ARGUMENTS_BAD : knobs.token_code;
         if (rv == CKR_OK) {
             memset(pInfo, ' ', sizeof *pInfo);
             memcpy(pInfo->label, "counting", strlen("counting"));
             pInfo->flags =
                 CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (knobs.rng_flag ? CKF_RNG : 0);
             pInfo->ulMaxSessionCount = pInfo->ulMaxRwSessionCount = knobs.sessions_max;
-            pInfo->ulSessionCount = counting.slots[slotID].sessions;
-            pInfo->ulRwSessionCount = counting.slots[slotID].rw_sessions;
+            pInfo->ulSessionCount = counting.tokens[token].sessions;
+            pInfo->ulRwSessionCount = counting.tokens[token].rw_sessions;
             if (!knobs.count_sessions)
                 pInfo->ulSessionCount = pInfo->ulRwSessionCount = CK_UNAVAILABLE_INFORMATION;
+            pInfo->serialNumber[0] = (CK_UTF8CHAR)('0' + token);
         }
         counting_leave();
     }
     return call_log("C_GetTokenInfo", NO_NUMBER, (long)slotID, NO_NUMBER, rv);
 }
 
-static CK_RV may_open_locked(CK_SLOT_ID slot, CK_FLAGS flags, const struct knobs *knobs)
+static CK_RV may_open_locked(CK_SLOT_ID slot, CK_FLAGS flags, const struct knobs *knobs,
+                             unsigned *token)
 {
     bool rw = (flags & CKF_RW_SESSION) != 0;
-    if (slot >= slots_now())
-        return CKR_SLOT_ID_INVALID;
+    CK_RV rv = ask_slot(slot, knobs, token);
+    if (rv != CKR_OK)
+        return rv;
     if ((flags & CKF_SERIAL_SESSION) == 0)
         return CKR_SESSION_PARALLEL_NOT_SUPPORTED;
-    if (knobs->sessions_max != 0 && counting.slots[slot].sessions >= knobs->sessions_max)
+    if (knobs->sessions_max != 0 && counting.tokens[*token].sessions >= knobs->sessions_max)
         return knobs->sessions_refusal;
-    if (!rw && counting.slots[slot].login == SO)
+    if (!rw && counting.tokens[*token].login == SO)
         return CKR_SESSION_READ_WRITE_SO_EXISTS;
     return rw ? knobs->rw_refusal : knobs->ro_refusal;
 }
 
+static void close_locked(CK_SESSION_HANDLE handle);
+
+/* Of tokens that are in no slot any more, so that their handles can be given to others. */
+static void close_gone_locked(void)
+{
+    for (CK_SESSION_HANDLE h = 1; h <= counting.highest; h++)
+        if (counting.sessions[h].open && session_of_locked(h) == NULL)
+            close_locked(h);
+}
+
 static CK_SESSION_HANDLE new_handle_locked(const struct knobs *knobs)
 {
+    if (knobs->reuse_handles)
+        close_gone_locked();
     if (knobs->reuse_handles && counting.last_closed != 0) {
         CK_SESSION_HANDLE handle = counting.last_closed;
         counting.last_closed = counting.sessions[handle].next_free;
@@ -96,15 +140,16 @@ static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_P
     knobs_read(&knobs);
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = phSession == NULL ? CKR_ARGUMENTS_BAD : may_open_locked(slotID, flags, &knobs);
+        unsigned token = 0;
+        rv = phSession == NULL ? CKR_ARGUMENTS_BAD : may_open_locked(slotID, flags, &knobs, &token);
         if (rv == CKR_OK && (handle = new_handle_locked(&knobs)) == CK_INVALID_HANDLE)
             rv = CKR_SESSION_COUNT;
         if (rv == CKR_OK) {
             bool rw = (flags & CKF_RW_SESSION) != 0;
             counting.sessions[handle] =
-                (struct one_session){.open = 1, .slot = (uint8_t)slotID, .rw = rw};
-            counting.slots[slotID].sessions++;
-            counting.slots[slotID].rw_sessions += rw;
+                (struct one_session){.open = 1, .token = (uint8_t)token, .rw = rw};
+            counting.tokens[token].sessions++;
+            counting.tokens[token].rw_sessions += rw;
             *phSession = handle;
         }
         counting_leave();
@@ -119,7 +164,7 @@ static CK_RV counting_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_P
 static void close_locked(CK_SESSION_HANDLE handle)
 {
     struct one_session *session = &counting.sessions[handle];
-    struct one_slot *slot = &counting.slots[session->slot];
+    struct one_slot *slot = &counting.tokens[session->token];
     slot->sessions--;
     slot->rw_sessions -= session->rw;
     if (slot->sessions == 0)
@@ -146,9 +191,10 @@ static CK_RV counting_C_CloseAllSessions(CK_SLOT_ID slotID)
 {
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = slotID < slots_now() ? CKR_OK : CKR_SLOT_ID_INVALID;
+        unsigned token;
+        rv = token_in_slot(slotID, &token) ? CKR_OK : CKR_SLOT_ID_INVALID;
         for (CK_SESSION_HANDLE h = 1; rv == CKR_OK && h <= counting.highest; h++)
-            if (counting.sessions[h].open && counting.sessions[h].slot == slotID)
+            if (counting.sessions[h].open && counting.sessions[h].token == token)
                 close_locked(h);
         counting_leave();
     }
@@ -172,10 +218,11 @@ static CK_RV counting_C_GetSessionInfo(CK_SESSION_HANDLE hSession, CK_SESSION_IN
     if (counting_enter()) {
         const struct one_session *session = session_of_locked(hSession);
         rv = session != NULL ? knobs.call_code : CKR_SESSION_HANDLE_INVALID;
-        if (rv == CKR_OK)
+        CK_SLOT_ID slot;
+        if (rv == CKR_OK && slot_of_token(session->token, &slot))
             *pInfo =
-                (CK_SESSION_INFO){.slotID = session->slot,
-                                  .state = state_of(session, counting.slots[session->slot].login),
+                (CK_SESSION_INFO){.slotID = slot,
+                                  .state = state_of(session, counting.tokens[session->token].login),
                                   .flags = CKF_SERIAL_SESSION | (session->rw ? CKF_RW_SESSION : 0)};
         counting_leave();
     }
@@ -207,7 +254,7 @@ static CK_RV counting_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
             rv = CKR_SESSION_HANDLE_INVALID;
         else
             rv = ulPinLen < 4 ? CKR_PIN_INCORRECT
-                              : login_locked(&counting.slots[session->slot], userType);
+                              : login_locked(&counting.tokens[session->token], userType);
         counting_leave();
     }
     return call_log("C_Login", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
@@ -218,11 +265,11 @@ static CK_RV counting_C_Logout(CK_SESSION_HANDLE hSession)
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
         const struct one_session *session = session_of_locked(hSession);
-        rv = session == NULL                                 ? CKR_SESSION_HANDLE_INVALID
-             : counting.slots[session->slot].login == NOBODY ? CKR_USER_NOT_LOGGED_IN
-                                                             : CKR_OK;
+        rv = session == NULL                                   ? CKR_SESSION_HANDLE_INVALID
+             : counting.tokens[session->token].login == NOBODY ? CKR_USER_NOT_LOGGED_IN
+                                                               : CKR_OK;
         if (rv == CKR_OK)
-            counting.slots[session->slot].login = NOBODY;
+            counting.tokens[session->token].login = NOBODY;
         counting_leave();
     }
     return call_log("C_Logout", (long)hSession, NO_NUMBER, NO_NUMBER, rv);
@@ -236,8 +283,9 @@ static CK_RV counting_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_UL
     (void)pLabel;
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
-        rv = slotID >= slots_now()                  ? CKR_SLOT_ID_INVALID
-             : counting.slots[slotID].sessions != 0 ? CKR_SESSION_EXISTS
+        unsigned token;
+        rv = !token_in_slot(slotID, &token)         ? CKR_SLOT_ID_INVALID
+             : counting.tokens[token].sessions != 0 ? CKR_SESSION_EXISTS
                                                     : CKR_OK;
         counting_leave();
     }

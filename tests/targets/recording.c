@@ -1,4 +1,5 @@
-/* recording.c - a target that has every function, does nothing, and remembers how it was called.
+/* recording.c - a target that has every function, in lists and interfaces of choice. What they do is in
+ * recorded.c or answering.c.
  *
  * RECORDING_INTERFACES   what it offers, the default first: versions, "vendor"; an "f" behind a version
  *                        is CKF_INTERFACE_FORK_SAFE. "2.40" if it is not set
@@ -21,27 +22,30 @@
 
 enum { INTERFACES_MOST = 8, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *) };
 
-EXPORT extern struct recording recording;
-struct recording recording;
-
-static CK_RV record(const char *function, unsigned count, const uintptr_t *arguments)
-{
-    recording.function = function;
-    recording.calls++;
-    recording.count = count;
-    memcpy(recording.arguments, arguments, count * sizeof *arguments);
-    return recording.answer;
-}
-
 #define VALUE(pair)     VALUE_ pair
 #define VALUE_(type, n) (uintptr_t)(n)
+#define NAME(pair)      NAME_ pair
+#define NAME_(type, n)  #n
+#define KIND(pair)      KIND_ pair
+/* clang-format off */
+#define KIND_(type, n)                                                                             \
+    _Generic((type)0, CK_ULONG: KIND_NUMBER, CK_BBOOL: KIND_NUMBER, CK_BYTE *: KIND_BYTES,          \
+             CK_ULONG *: KIND_NUMBERS, CK_MECHANISM *: KIND_MECHANISM,                             \
+             CK_ATTRIBUTE *: KIND_ATTRIBUTES, CK_VOID_PTR: KIND_ANYTHING, default: KIND_OTHER)
+/* clang-format on */
 
 #define P11_UPTO 302
 #define ROW(name, ...)                                                                             \
     static CK_RV recording_##name(PARAMS(__VA_ARGS__))                                             \
     {                                                                                              \
+        static const char *const names[] = {P11_EACH(NAME, __VA_ARGS__)};                          \
+        static const enum kind kinds[] = {P11_EACH(KIND, __VA_ARGS__)};                            \
         const uintptr_t arguments[] = {P11_EACH(VALUE, __VA_ARGS__)};                              \
-        return record(#name, sizeof arguments / sizeof *arguments, arguments);                     \
+        return recording_answer(&(struct call){.function = #name,                                  \
+                                               .count = sizeof arguments / sizeof *arguments,      \
+                                               .arguments = arguments,                             \
+                                               .names = names,                                     \
+                                               .kinds = kinds});                                   \
     }
 #include "functions.def"
 
@@ -64,6 +68,10 @@ static bool is_null(const char *name)
     return false;
 }
 
+CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
+CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                     CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
+
 static void fill(struct p11_functions *list, const char *version)
 {
     unsigned major = 2;
@@ -76,6 +84,14 @@ static void fill(struct p11_functions *list, const char *version)
     if (is_null(#name))                                                                            \
         list->name = NULL;
 #include "functions.def"
+    if (list->C_GetFunctionList != NULL)
+        list->C_GetFunctionList = C_GetFunctionList;
+#ifndef WITHOUT_INTERFACES
+    if (list->C_GetInterfaceList != NULL)
+        list->C_GetInterfaceList = C_GetInterfaceList;
+    if (list->C_GetInterface != NULL)
+        list->C_GetInterface = C_GetInterface;
+#endif
 }
 
 /* Right before a page that faults: whoever reads on because of the version dies. */
@@ -129,7 +145,6 @@ static void make_interfaces(void)
     free(words);
 }
 
-EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
 EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
 {
     CK_ULONG room = *pulCount;
@@ -155,8 +170,6 @@ static bool fits(const CK_INTERFACE *interface, const CK_UTF8CHAR *name, const C
     return (interface->flags & flags) == flags;
 }
 
-EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
 EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
                             CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
 {

@@ -1,4 +1,5 @@
-/* recording.h - what the recording target saw of the last call, and what it shall answer. */
+/* recording.h - what the recording target saw of the last call, and what it shall answer; and how its functions
+ * are told of a call. */
 #ifndef P11_PROXY_TEST_RECORDING_H
 #define P11_PROXY_TEST_RECORDING_H
 
@@ -16,5 +17,26 @@ struct recording {
     uintptr_t arguments[ARGUMENTS_MOST];
     CK_RV answer;
 };
+
+enum kind { /* of an argument, by its type */
+            KIND_NUMBER,
+            KIND_BYTES,
+            KIND_NUMBERS,
+            KIND_MECHANISM,
+            KIND_ATTRIBUTES,
+            KIND_ANYTHING, /* CK_VOID_PTR */
+            KIND_OTHER     /* another pointer */
+};
+
+struct call {
+    const char *function;
+    unsigned count;
+    const uintptr_t *arguments;
+    const char *const *names;
+    const enum kind *kinds;
+};
+
+/* What every function does, but those that lead to lists. In recorded.c or answering.c. */
+CK_RV recording_answer(const struct call *call);
 
 #endif
