@@ -1,4 +1,4 @@
-/* stats_find.c - which processes use the proxy: those that have its counters mapped, and own them. */
+/* stats_find.c - which processes use the proxy: those that have counters mapped, and own them. */
 #include "stats.h"
 
 #include <ctype.h>
@@ -302,7 +302,7 @@ static void say_inherited(FILE *complaints, const struct stats_proxy *proxy)
     complain(complaints, &candidate, LOOK_INHERITED);
 }
 
-/* Leaves out who owns no counters, and who is not in pids. False if one is in pids that owns none. */
+/* Leaves out who owns no counters, and who is not in pids. False if one in pids owns none. */
 static bool keep_owners(struct stats_list *list, const pid_t *pids, size_t count, FILE *complaints)
 {
     bool *owner = calloc(list->count + 1, sizeof *owner);

@@ -193,12 +193,14 @@ def check_json(counted):
 def check_broken_pipe():
     """It is in the midst of a document when its reader goes."""
     counted = Pretender("twice")
-    process = subprocess.Popen([TOOL, "stats", "--json", "--watch", counted.pid], stdout=subprocess.PIPE)
-    size = fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(reader, F_SETPIPE_SZ, 4096)  # less than one document
+    process = subprocess.Popen([TOOL, "stats", "--json", "--watch", counted.pid], stdout=writer)
+    os.close(writer)
     held = struct.pack("i", 0)
     while struct.unpack("i", held)[0] < size:
-        held = fcntl.ioctl(process.stdout, termios.FIONREAD, held)
-    process.stdout.close()
+        held = fcntl.ioctl(reader, termios.FIONREAD, held)
+    os.close(reader)
     check("it ends with 0 when its reader goes in the midst", process.wait() == 0, process.returncode)
     counted.end()
 
