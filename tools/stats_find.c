@@ -96,7 +96,6 @@ static int read_mappings(const struct candidate *candidate,
 
     if (file == NULL)
         return -errno;
-    errno = 0;
     while (count < STATS_COPIES_MOST && (len = getline(&line, &room, file)) > 0) {
         struct stats_mapping *mapping = &mappings[count];
         unsigned major_number, minor_number;
@@ -113,7 +112,7 @@ static int read_mappings(const struct candidate *candidate,
             known = mappings[i].device == mapping->device && mappings[i].inode == mapping->inode;
         count += !known;
     }
-    if (count == 0 && errno != 0)
+    if (count == 0 && ferror(file))
         count = -errno;
     free(line);
     fclose(file);

@@ -16,7 +16,7 @@ check_all() {
 }
 
 # Several.
-check "a process that does not use it" complains 1 "process $$ (stats_find.sh) does not use the proxy" "$TOOL" stats $$
+check "a process that does not use it" complains 1 "process $$ ($(</proc/$$/comm)) does not use the proxy" "$TOOL" stats $$
 check "in one line"              test "$(wc -l <"$scratch/err")" == 1
 true &
 gone=$!
