@@ -62,7 +62,7 @@ static size_t utf8_bytes(const char *text)
     return bytes;
 }
 
-/* How many bytes of text a terminal shows as they are; 0 if it would act upon the first, or cannot show it. */
+/* How many bytes the first character has; 0 if a terminal would act upon it, or cannot show it. */
 static size_t plain_bytes(const char *text)
 {
     size_t bytes = utf8_bytes(text);

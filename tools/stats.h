@@ -1,8 +1,8 @@
 /* stats.h - the parts of p11-proxy stats: whose counters can be read, and how they are shown.
  *
- * What is read belongs to somebody else's process, which may be hostile: it is copied before anything is
- * made of it, and in the copy every text ends and is printable, every count is within its array, and no slot,
- * mechanism or refusal comes twice.
+ * What is read belongs to somebody else's process, which may be hostile: it is copied before
+ * anything is made of it, and in the copy every text ends and is printable, every count is within
+ * its array, and no slot, mechanism or refusal comes twice.
  */
 #ifndef P11_PROXY_STATS_H
 #define P11_PROXY_STATS_H
@@ -24,14 +24,13 @@ enum {
 struct stats_proxy {
     pid_t pid;
     char program[STATS_PROGRAM_BYTES];
-    uint64_t began_ticks; /* when the process started */
-    unsigned depth;       /* so many PID namespaces below ours is the process */
-    dev_t device;         /* of the memfd, and so is the next */
+    unsigned depth; /* so many PID namespaces below ours is the process */
+    dev_t device;   /* of the memfd, and so is the next */
     ino_t inode;
     int64_t read_ns; /* when, on clock_exact_ns() */
 
-    /* The copy; see above. slot_count and refusal_count may be relied on. Mechanisms come sorted, the most
-     * used first, and end with a free place or with the array. */
+    /* The copy; see above. slot_count and refusal_count may be relied on. Mechanisms come sorted,
+     * the most used first, and end with a free place or with the array. */
     struct statistics *counters;
 };
 
@@ -44,9 +43,9 @@ struct stats_list {
 };
 
 /*
- * Finds the processes that use the proxy: all, or with count > 0 those in pids. Of those it writes to
- * complaints, if that is not NULL, why one cannot be shown. False if that is so for one of them. The
- * caller ends *list with stats_list_free() in any case.
+ * Finds the processes that use the proxy: all, or with count > 0 those in pids. Of those it writes
+ * to complaints, if that is not NULL, why one cannot be shown. False if that is so for one of them.
+ * The caller ends *list with stats_list_free() in any case.
  */
 bool stats_find(struct stats_list *list, const pid_t *pids, size_t count, FILE *complaints);
 
@@ -70,8 +69,9 @@ enum stats_read {
 };
 
 /*
- * Copies the counters at mapping of the process whose /proc directory is open at process_fd. own_pid is its
- * PID in its innermost PID namespace. On STATS_READ the caller ends *counters with stats_free().
+ * Copies the counters at mapping of the process whose /proc directory is open at process_fd.
+ * own_pid is its PID in its innermost PID namespace. On STATS_READ the caller ends *counters with
+ * stats_free().
  */
 enum stats_read stats_read(struct statistics **counters, int process_fd, uint64_t own_pid,
                            const struct stats_mapping *mapping, struct message *message);
@@ -104,6 +104,18 @@ const char *stats_policy_word(const struct statistics *counters);
 /* "trusted", "suspect" or "latched". */
 const char *stats_trust_word(const struct statistics_slot *slot);
 
+/* 1234567 as 1,234,567; stats_put_right() with blanks before it, up to the width. */
+void stats_put_number(FILE *out, uint64_t value);
+void stats_put_right(FILE *out, uint64_t value);
+
+enum { STATS_NUMBER_WIDTH = 13 };
+
+/* "12.3 ms", "2 h 5 min": the two units that tell most. */
+void stats_put_duration(FILE *out, uint64_t ns);
+
+/* How long ago began_s was, in seconds since 1970. */
+void stats_put_age(FILE *out, uint64_t began_s);
+
 /* For people. before: what was found a while ago, for rates; NULL for none. */
 void stats_table(FILE *out, const struct stats_list *list, const struct stats_list *before,
                  bool coloured);
@@ -125,8 +137,8 @@ struct stats_watch {
 };
 
 /*
- * Shows it again and again, on stdout: on a terminal redrawn in place, until q or Ctrl-C; else one after
- * another, until nobody reads it. With pids, until none of them can be shown. An exit code.
+ * Shows it again and again, on stdout: on a terminal redrawn in place, until q or Ctrl-C; else one
+ * after another, until nobody reads it. With pids, until none of them can be shown. An exit code.
  */
 int stats_watch(const struct stats_watch *watch);
 

@@ -1,4 +1,4 @@
-/* stats_find.c - which processes use the proxy: those that have its counters mapped, and own them. */
+/* stats_find.c - which processes use the proxy: those that have counters mapped, and own them. */
 #include "stats.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ enum look {
 /* A process that is looked at, or was. */
 struct candidate {
     pid_t pid;
-    int fd; /* of its directory in /proc: what is opened from there is of no later process with its PID */
+    int fd; /* of its directory in /proc: what is opened there is of no later process of this PID */
     char program[STATS_PROGRAM_BYTES];
     struct message message; /* about LOOK_STRANGE */
 };
@@ -83,26 +83,6 @@ static uint64_t innermost_pid(const struct candidate *candidate, unsigned *depth
     return pid;
 }
 
-static uint64_t began_ticks(const struct candidate *candidate)
-{
-    enum { FIELDS_BETWEEN = 20 }; /* from the program's ')' to starttime; see proc(5) */
-    FILE *file = open_in(candidate, "stat");
-    char line[1024];
-    uint64_t ticks = 0;
-
-    if (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        /* The program's name may hold anything, but nothing after it holds a ')'. */
-        char *at = strrchr(line, ')');
-        for (int i = 0; at != NULL && i < FIELDS_BETWEEN; i++)
-            at = strchr(at + 1, ' ');
-        if (at != NULL)
-            ticks = strtoull(at, NULL, 10);
-    }
-    if (file != NULL)
-        fclose(file);
-    return ticks;
-}
-
 /* What is mapped of counters: one for each copy of the proxy. -errno if we may not look. */
 static int read_mappings(const struct candidate *candidate,
                          struct stats_mapping mappings[STATS_COPIES_MOST])
@@ -116,7 +96,6 @@ static int read_mappings(const struct candidate *candidate,
 
     if (file == NULL)
         return -errno;
-    errno = 0;
     while (count < STATS_COPIES_MOST && (len = getline(&line, &room, file)) > 0) {
         struct stats_mapping *mapping = &mappings[count];
         unsigned major_number, minor_number;
@@ -133,7 +112,7 @@ static int read_mappings(const struct candidate *candidate,
             known = mappings[i].device == mapping->device && mappings[i].inode == mapping->inode;
         count += !known;
     }
-    if (count == 0 && errno != 0)
+    if (count == 0 && ferror(file))
         count = -errno;
     free(line);
     fclose(file);
@@ -175,7 +154,6 @@ static enum look look_at_mapping(struct stats_list *list, struct candidate *cand
         return LOOK_GONE;
     }
     proxy.read_ns = clock_exact_ns();
-    proxy.began_ticks = began_ticks(candidate);
     memcpy(proxy.program, candidate->program, sizeof proxy.program);
     return add(list, &proxy) ? LOOK_FOUND : LOOK_GONE;
 }
@@ -297,12 +275,13 @@ static bool any_nested(const struct stats_list *list)
     return nested;
 }
 
-/* Whether the counters of a are b's, and a has but inherited them, with the same PID in a namespace of its own. */
+/*
+ * Whether the counters of a are b's, and a has but inherited them, with the same PID in a namespace
+ * of its own. That lies deeper: a process enters none that is not below its own.
+ */
 static bool is_child_of(const struct stats_proxy *a, const struct stats_proxy *b)
 {
-    return a != b && a->device == b->device && a->inode == b->inode && a->pid != b->pid &&
-           (a->began_ticks > b->began_ticks ||
-            (a->began_ticks == b->began_ticks && a->depth > b->depth));
+    return a->device == b->device && a->inode == b->inode && a->depth > b->depth;
 }
 
 static bool is_owner(const struct stats_list *list, const struct stats_proxy *proxy)
@@ -322,7 +301,7 @@ static void say_inherited(FILE *complaints, const struct stats_proxy *proxy)
     complain(complaints, &candidate, LOOK_INHERITED);
 }
 
-/* Leaves out who owns no counters, and who is not in pids. False if one is in pids that owns none. */
+/* Leaves out who owns no counters, and who is not in pids. False if one in pids owns none. */
 static bool keep_owners(struct stats_list *list, const pid_t *pids, size_t count, FILE *complaints)
 {
     bool *owner = calloc(list->count + 1, sizeof *owner);

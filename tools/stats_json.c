@@ -1,4 +1,5 @@
-/* stats_json.c - counters for programs: one line, one object. The manual page says what the keys mean. */
+/* stats_json.c - counters for programs: one line, one object. The manual page says what the keys
+ * mean. */
 #include "stats.h"
 
 #include <inttypes.h>

@@ -1,7 +1,8 @@
-/* stats_metrics.c - counters for monitoring: OpenMetrics, and readable as Prometheus' older text format too.
+/* stats_metrics.c - counters for monitoring: OpenMetrics, and readable as Prometheus' older text
+ * format too.
  *
- * Both want the samples of one name together, so it goes name by name over all processes. Types are those
- * that both know.
+ * Both want the samples of one name together, so it goes name by name over all processes. Types are
+ * those that both know.
  */
 #include "stats.h"
 
@@ -227,8 +228,8 @@ static void put_saved(FILE *out, const struct family *family, const struct stats
 
 static const struct family families[] = {
     {"p11_proxy_info", "gauge", NULL, "1 for each process that uses the proxy.", put_info, 0},
-    {"p11_proxy_start_time_seconds", "gauge", "seconds", "When C_Initialize was called, since 1970.",
-     put_of_process, PROCESS(started_s)},
+    {"p11_proxy_start_time_seconds", "gauge", "seconds",
+     "When C_Initialize was called, since 1970.", put_of_process, PROCESS(started_s)},
     {"p11_proxy_draws", "counter", NULL, "Calls of C_GenerateRandom that were answered.",
      put_by_source, CALLS(token_draws)},
     {"p11_proxy_drawn_bytes", "counter", "bytes", "Random bytes that they got.",
@@ -251,7 +252,8 @@ static const struct family families[] = {
      put_of_slots, SLOT(pool.filled_bytes)},
     {"p11_proxy_expired_bytes", "counter", "bytes", "Bytes of the pool that became too old.",
      put_of_slots, SLOT(pool.expired_bytes)},
-    {"p11_proxy_drops", "counter", NULL, "How often all of the pool was thrown away.", put_drops, 0},
+    {"p11_proxy_drops", "counter", NULL, "How often all of the pool was thrown away.",
+     put_drops, 0},
     {"p11_proxy_dropped_bytes", "counter", "bytes", "Bytes that were thrown away with it.",
      put_of_slots, SLOT(pool.dropped_bytes)},
     {"p11_proxy_alarms", "counter", NULL, "Fills that failed the health test.",
@@ -262,8 +264,8 @@ static const struct family families[] = {
     {"p11_proxy_held_bytes", "gauge", "bytes", "Bytes in the pool.", put_held, 0},
     {"p11_proxy_level_bytes", "gauge", "bytes", "Bytes that demand asks the pool to hold.",
      put_of_slots, SLOT(pool.level_bytes)},
-    {"p11_proxy_capacity_bytes", "gauge", "bytes", "Bytes that the pool may hold; 0: there is none.",
-     put_of_slots, SLOT(pool.capacity_bytes)},
+    {"p11_proxy_capacity_bytes", "gauge", "bytes",
+     "Bytes that the pool may hold; 0: there is none.", put_of_slots, SLOT(pool.capacity_bytes)},
     {"p11_proxy_chunk_bytes", "gauge", "bytes", "Bytes that one call of a fill asks for.",
      put_of_slots, SLOT(chunk_bytes)},
     {"p11_proxy_locked", "gauge", NULL, "1: the pool is kept out of swap.",
@@ -276,11 +278,13 @@ static const struct family families[] = {
     {"p11_proxy_mechanism_calls", "counter", NULL,
      "Calls that name a mechanism and were answered with CKR_OK.", put_mechanisms, 0},
     {"p11_proxy_other_mechanism_calls", "counter", NULL,
-     "The same of mechanisms for which there was no place.", put_of_process, PROCESS(mechanisms_lost)},
+     "The same of mechanisms for which there was no place.",
+     put_of_process, PROCESS(mechanisms_lost)},
 };
 /* clang-format on */
 
-/* Two series of one name and label are an error, and spoil all: dlmopen() may load one module twice. */
+/* Two series of one name and label are an error, and spoil all: dlmopen() may load one module
+ * twice. */
 static bool seen_before(const struct stats_list *list, size_t i)
 {
     for (size_t j = 0; j < i; j++) {

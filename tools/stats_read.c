@@ -30,8 +30,8 @@ _Static_assert(offsetof(struct head, layout) == offsetof(struct statistics, layo
                "the same places");
 
 /*
- * Opens the file at path for reading if it is the one that is mapped; else -1. First without touching
- * it: the process may put a tape or a FIFO in its place at any moment.
+ * Opens the file at path for reading if it is the one that is mapped; else -1. First without
+ * touching it: the process may put a tape or a FIFO in its place at any moment.
  */
 static int open_same(int directory_fd, const char *path, const struct stats_mapping *mapping)
 {

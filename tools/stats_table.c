@@ -3,88 +3,12 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "mechanisms.h"
 #include "tool.h"
 
-enum {
-    NUMBER_BYTES = 32, /* 20 digits, commas and NUL */
-    NUMBER_WIDTH = 13, /* up to a milliard, with commas */
-    MECHANISM_BYTES = 64,
-    LABEL_WIDTH = 10
-};
-
-/* 1234567 as 1,234,567. */
-static const char *number(char text[NUMBER_BYTES], uint64_t value)
-{
-    char *at = text + NUMBER_BYTES - 1;
-    unsigned digits = 0;
-
-    *at = '\0';
-    do {
-        if (digits > 0 && digits % 3 == 0)
-            *--at = ',';
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-        digits++;
-    } while (value > 0);
-    return at;
-}
-
-static void put_number(FILE *out, uint64_t value)
-{
-    char text[NUMBER_BYTES];
-
-    fputs(number(text, value), out);
-}
-
-static void put_right(FILE *out, uint64_t value)
-{
-    char text[NUMBER_BYTES];
-
-    fprintf(out, "%*s", NUMBER_WIDTH, number(text, value));
-}
-
-/* "12.3 ms", "2 h 5 min": the two units that tell most. */
-static void put_duration(FILE *out, uint64_t ns)
-{
-    static const struct {
-        const char *word;
-        uint64_t seconds;
-    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
-    uint64_t seconds = ns / (uint64_t)NS_PER_S;
-    size_t unit = 0;
-
-    if (ns < (uint64_t)NS_PER_MS)
-        fprintf(out, "%.1f us", (double)ns / 1000);
-    else if (seconds == 0)
-        fprintf(out, "%.1f ms", (double)ns / NS_PER_MS);
-    else if (seconds < 60)
-        fprintf(out, "%.1f s", (double)ns / NS_PER_S);
-    if (seconds < 60)
-        return;
-    while (seconds < units[unit].seconds)
-        unit++;
-    put_number(out, seconds / units[unit].seconds);
-    fprintf(out, " %s", units[unit].word);
-    seconds = seconds % units[unit].seconds / units[unit + 1].seconds;
-    if (seconds > 0)
-        fprintf(out, " %" PRIu64 " %s", seconds, units[unit + 1].word);
-}
-
-/* How long ago, in whole seconds. */
-static void put_age(FILE *out, uint64_t began_s)
-{
-    uint64_t now_s = (uint64_t)time(NULL);
-    uint64_t age_s = now_s > began_s ? now_s - began_s : 0;
-
-    if (age_s < 60)
-        fprintf(out, "%" PRIu64 " s", age_s);
-    else
-        put_duration(out, age_s * (uint64_t)NS_PER_S);
-}
+enum { MECHANISM_BYTES = 64, LABEL_WIDTH = 10 };
 
 static void begin_line(FILE *out, int indent, const char *label)
 {
@@ -114,7 +38,7 @@ static void put_modes(FILE *out, const struct statistics *counters)
     uint64_t refused = statistic_read(&counters->refused);
     if (refused > 0) {
         fputs(stats_has(counters, STATISTICS_AUDIT) ? "; would refuse " : "; refused ", out);
-        put_number(out, refused);
+        stats_put_number(out, refused);
         fputs(refused == 1 ? " call" : " calls", out);
     }
     putc('\n', out);
@@ -144,11 +68,11 @@ static void put_pool(FILE *out, const struct statistics_pool *pool)
         fputs("none\n", out);
         return;
     }
-    put_number(out, statistics_held(pool));
+    stats_put_number(out, statistics_held(pool));
     fputs(" bytes held, ", out);
-    put_number(out, statistic_read(&pool->level_bytes));
+    stats_put_number(out, statistic_read(&pool->level_bytes));
     fputs(" wanted, ", out);
-    put_number(out, capacity);
+    stats_put_number(out, capacity);
     fputs(" at most", out);
     if (statistic_read(&pool->locked) != 0)
         fputs("; locked", out);
@@ -161,7 +85,7 @@ static void put_draws_line(FILE *out, const char *label, const char *source, uin
                            double all)
 {
     begin_line(out, 4, label);
-    put_right(out, draws);
+    stats_put_right(out, draws);
     fprintf(out, "  %5.1f %%  %s", all > 0 ? 100 * (double)draws / all : 0, source);
 }
 
@@ -170,10 +94,10 @@ static void put_draws(FILE *out, const struct stats_draws *draws)
     double all = (double)draws->pool + (double)draws->token + (double)draws->failed;
 
     put_draws_line(out, "draws", "from the pool", draws->pool, all);
-    put_right(out, draws->pool_bytes);
+    stats_put_right(out, draws->pool_bytes);
     fputs(" bytes\n", out);
     put_draws_line(out, "", "by the token ", draws->token, all);
-    put_right(out, draws->token_bytes);
+    stats_put_right(out, draws->token_bytes);
     fputs(" bytes\n", out);
     put_draws_line(out, "", "failed\n", draws->failed, all);
 }
@@ -215,9 +139,9 @@ static void put_rates(FILE *out, const struct stats_list *before, const struct s
         return;
     struct stats_draws then = stats_draws(was);
     begin_line(out, 4, "rate");
-    put_right(out, rate(draws->pool, then.pool, passed_ns));
+    stats_put_right(out, rate(draws->pool, then.pool, passed_ns));
     fputs(" draws/s from the pool, ", out);
-    put_number(out, rate(draws->token, then.token, passed_ns));
+    stats_put_number(out, rate(draws->token, then.token, passed_ns));
     fputs(" by the token\n", out);
 }
 
@@ -229,7 +153,7 @@ static void put_saved(FILE *out, const struct statistics_slot *slot)
     if (saved_ns == 0)
         fputs("not known yet\n", out);
     else {
-        put_duration(out, saved_ns);
+        stats_put_duration(out, saved_ns);
         fputs(" of waiting\n", out);
     }
 }
@@ -239,14 +163,14 @@ static void put_drops(FILE *out, const struct statistics_pool *pool)
     const char *before = ": ";
 
     begin_line(out, 4, "dropped");
-    put_right(out, statistic_read(&pool->dropped_bytes));
+    stats_put_right(out, statistic_read(&pool->dropped_bytes));
     fputs(" bytes", out);
     for (unsigned cause = 0; cause < STATISTICS_DROPS; cause++) {
         uint64_t times = statistic_read(&pool->drops[cause]);
         if (statistics_drop_word(cause) == NULL || times == 0)
             continue;
         fprintf(out, "%s%s ", before, statistics_drop_word(cause));
-        put_number(out, times);
+        stats_put_number(out, times);
         before = ", ";
     }
     putc('\n', out);
@@ -257,22 +181,22 @@ static void put_refills(FILE *out, const struct statistics_pool *pool)
     uint64_t fills = statistic_read(&pool->fills);
 
     begin_line(out, 4, "refills");
-    put_right(out, fills);
+    stats_put_right(out, fills);
     if (fills > 0) {
         fputs(" of ", out);
-        put_number(out, statistic_read(&pool->filled_bytes) / fills);
+        stats_put_number(out, statistic_read(&pool->filled_bytes) / fills);
         fputs(" bytes on average", out);
     }
     fputs("\n", out);
     begin_line(out, 4, "missed");
-    put_right(out, statistic_read(&pool->missed));
+    stats_put_right(out, statistic_read(&pool->missed));
     fputs(statistic_read(&pool->missed) == 1 ? " draw\n" : " draws\n", out);
     begin_line(out, 4, "expired");
-    put_right(out, statistic_read(&pool->expired_bytes));
+    stats_put_right(out, statistic_read(&pool->expired_bytes));
     fputs(" bytes\n", out);
     put_drops(out, pool);
     begin_line(out, 4, "alarms");
-    put_right(out, statistic_read(&pool->alarms));
+    stats_put_right(out, statistic_read(&pool->alarms));
     fputs("\n", out);
 }
 
@@ -313,9 +237,9 @@ static void put_elsewhere(FILE *out, const struct statistics_calls *calls)
         return;
     fputs("  sessions of unknown slots\n", out);
     begin_line(out, 4, "draws");
-    put_right(out, draws);
+    stats_put_right(out, draws);
     fputs(" by the token, ", out);
-    put_number(out, failed);
+    stats_put_number(out, failed);
     fputs(" failed\n", out);
 }
 
@@ -331,7 +255,7 @@ static void put_refusals(FILE *out, const struct statistics *counters)
         const struct statistics_refusal *refusal = &counters->refusals[i];
         uint64_t mechanism = statistic_read(&refusal->mechanism);
         begin_line(out, 4, "");
-        put_right(out, statistic_read(&refusal->times));
+        stats_put_right(out, statistic_read(&refusal->times));
         fprintf(out, "  %s, by '",
                 mechanism == STATISTICS_NO_MECHANISM
                     ? "a key"
@@ -339,7 +263,7 @@ static void put_refusals(FILE *out, const struct statistics *counters)
         put_plain(out, refusal->rule);
         fputs("'\n", out);
         begin_line(out, 4, "");
-        fprintf(out, "%*s  ", NUMBER_WIDTH, "");
+        fprintf(out, "%*s  ", STATS_NUMBER_WIDTH, "");
         put_plain(out, refusal->file);
         fprintf(out, ":%" PRIu64 "\n", statistic_read(&refusal->line));
     }
@@ -357,13 +281,13 @@ static void put_mechanisms(FILE *out, const struct statistics *counters)
         if (i == 0)
             fputs("  mechanisms used\n", out);
         begin_line(out, 4, "");
-        put_right(out, statistic_read(&counters->mechanisms[i].calls));
+        stats_put_right(out, statistic_read(&counters->mechanisms[i].calls));
         fprintf(out, "  %s\n", mechanism_name(type_plus_1 - 1, name, sizeof name));
     }
     if (lost == 0)
         return;
     begin_line(out, 4, "");
-    put_right(out, lost);
+    stats_put_right(out, lost);
     fputs("  others\n", out);
 }
 
@@ -381,7 +305,7 @@ static void put_proxy(FILE *out, const struct stats_proxy *proxy, const struct s
     fprintf(out, "%s, p11-proxy ", coloured ? "\033[0m" : "");
     put_plain(out, counters->version);
     fputs(" for ", out);
-    put_age(out, statistic_read(&counters->started_s));
+    stats_put_age(out, statistic_read(&counters->started_s));
     putc('\n', out);
     put_text_line(out, "module", counters->module);
     put_text_line(out, "target", counters->target);

@@ -62,7 +62,8 @@ static void leave(struct watcher *watcher)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &watcher->keys_before);
 }
 
-/* Signals that it answers come one by one, and none in the midst of drawing. What is ignored stays so. */
+/* Signals that it answers come one by one, and none in the midst of drawing. What is ignored stays
+ * so. */
 static int open_signals(bool has_screen)
 {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};

@@ -37,7 +37,8 @@ int print_version(void);
 /* clang-format off */
 #define OPTION_MODULE  {"module", required_argument, NULL, 'm'}
 #define OPTION_JSON    {"json", no_argument, NULL, 'j'}
-#define OPTIONS_OF_ALL {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, {NULL, 0, NULL, 0}
+#define OPTIONS_OF_ALL {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, \
+                       {NULL, 0, NULL, 0}
 /* clang-format on */
 
 /* What they are set to. */
@@ -49,9 +50,9 @@ struct common_options {
 enum { GO_ON = -1 }; /* is no exit code */
 
 /*
- * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong; a command asks when it is
- * none of its own. GO_ON if it is noted in *common; else the exit code, after help or version are printed or
- * the mistake is told.
+ * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong; a command asks
+ * when it is none of its own. GO_ON if it is noted in *common; else the exit code, after help or
+ * version are printed or the mistake is told.
  */
 int common_option(int option, const char *command, const char *help, struct common_options *common);
 

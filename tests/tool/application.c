@@ -1,8 +1,10 @@
-/* application.c - an application: draws, digests and is refused through the module MODULE, a line of input at a time.
+/* application.c - an application: draws, digests and is refused through the module MODULE, a line
+ * of input at a time.
  *
- *     application MODULE
+ * application MODULE
  *
- * Prints its PID once it has called C_Initialize. Each line is an order, answered by a line with a code.
+ * Prints its PID once it has called C_Initialize. Each line is an order, answered by a line with a
+ * code.
  */
 #include <dlfcn.h>
 #include <p11-kit/pkcs11.h>

@@ -1,7 +1,7 @@
 /* pretender.c - plays a process that uses the proxy, as its arguments say, until its input ends.
  *
- * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input is 1000 draws from
- * the pool more, and one by the token.
+ * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input is
+ * 1000 draws from the pool more, and one by the token.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -124,7 +124,8 @@ static void fill(struct statistics *all)
     }
 }
 
-/* Texts that do not end, that a terminal acts upon, that break quotes; counts beyond all arrays; twins. */
+/* Texts that do not end, that a terminal acts upon, that break quotes; counts beyond all arrays;
+ * twins. */
 static void spoil(struct statistics *all)
 {
     static const char evil[] = "\033[31m\"\\\n\r\t\xff\xc2\x9b{}= '";
@@ -180,6 +181,8 @@ static struct statistics *share(const char *module)
     if (!asked("unsealed") &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         exit(failed("seals"));
+    if (asked("split") && mprotect(all, STATISTICS_PAGE_BYTES, PROT_READ) != 0)
+        exit(failed("mprotect"));
     if (asked("close") || asked("reuse"))
         close(fd);
     if (asked("reuse") && open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
@@ -208,8 +211,8 @@ static long own_pid(void)
 }
 
 /*
- * Has the mapping of its parent, and with "namespace" is number 1 of a PID namespace of its own. Returns its
- * PID as own_pid().
+ * Has the mapping of its parent, and with "namespace" is number 1 of a PID namespace of its own.
+ * Returns its PID as own_pid().
  */
 static long make_child(void)
 {

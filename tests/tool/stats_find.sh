@@ -16,7 +16,8 @@ check_all() {
 }
 
 # Several.
-check "a process that does not use it" complains 1 "process $$ (stats_find.sh) does not use the proxy" "$TOOL" stats $$
+check "a process that does not use it" complains 1 "process $$ ($(</proc/$$/comm)) does not use the proxy" "$TOOL" stats $$
+check "in one line"              test "$(wc -l <"$scratch/err")" == 1
 true &
 gone=$!
 wait "$gone"
@@ -36,6 +37,9 @@ end_pretence
 check_all "who ended is gone"    "$first, $pid" ". == [$first]"
 pretend "same twice"
 check_metric "one module twice in a process" 'p11_proxy_missed_draws_total{slot="7",token="first token"} 12'
+end_pretence
+pretend split
+check_all "a mapping in two parts is one" "$pid" "length == 1"
 end_pretence
 
 # Children.

@@ -17,6 +17,7 @@ import termios
 
 TOOL, PRETENDER = os.environ["TOOL"], os.environ["PRETENDER"]
 ENTER, LEAVE = "\033[?1049h\033[?25l\033[?7l", "\033[?7h\033[?25h\033[?1049l"
+F_SETPIPE_SZ = 1031  # fcntl has it from Python 3.10 on
 HOUR = "--watch=3600"
 checks = 0
 
@@ -189,6 +190,21 @@ def check_json(counted):
     check("JSON: it ends when nobody reads", process.wait() == 0)
 
 
+def check_broken_pipe():
+    """It is in the midst of a document when its reader goes."""
+    counted = Pretender("twice")
+    reader, writer = os.pipe()
+    size = fcntl.fcntl(reader, F_SETPIPE_SZ, 4096)  # less than one document
+    process = subprocess.Popen([TOOL, "stats", "--json", "--watch", counted.pid], stdout=writer)
+    os.close(writer)
+    held = struct.pack("i", 0)
+    while struct.unpack("i", held)[0] < size:
+        held = fcntl.ioctl(reader, termios.FIONREAD, held)
+    os.close(reader)
+    check("it ends with 0 when its reader goes in the midst", process.wait() == 0, process.returncode)
+    counted.end()
+
+
 def check_named_end():
     counted = Pretender()
     process = subprocess.Popen([TOOL, "stats", "--watch=0.1", counted.pid], stdout=subprocess.PIPE)
@@ -209,6 +225,7 @@ def main():
     check_dumb(counted)
     check_pipe(counted)
     check_json(counted)
+    check_broken_pipe()
     check_named_end()
     counted.end()
     print(f"1..{checks}")
