@@ -16,7 +16,7 @@ class Target:
     null_args: bool = True      # C_Initialize(NULL) is the same to the proxy and the target
     minds_null: bool = True     # survives NULL where a length, a structure or random bytes belong
     minds_room: bool = True     # keeps to the room that it is given, and says how much it wants
-    can_wait: bool = True
+    knows_slot: bool = True     # where nothing happened, C_WaitForSlotEvent writes no slot that was never set
     without: tuple = ()         # sequences of scripts.py that it does not survive
     token_keys: bool = True     # survives the use of a token's key after a logout
     slot: str = "slot0"         # where the token is
@@ -68,7 +68,7 @@ def all_targets(test_targets):
                    "C_Login hSession=s1 userType=0 pPin=x: ulPinLen=0",
                    "C_InitPIN hSession=s1 pPin=x:31323334 ulPinLen=4", "C_Finalize pReserved=0"),
                reserved="configdir='sql:{token}' certPrefix='' keyPrefix='' secmod='secmod.db' flags="),
-        Target("opensc", (LIBRARIES / "opensc-pkcs11.so",)),
+        Target("opensc", (LIBRARIES / "opensc-pkcs11.so",), knows_slot=False),
         Target("ykcs11", (LIBRARIES / "libykcs11.so", LIBRARIES / "libykcs11.so.2")),
         Target("counting", (pathlib.Path(test_targets) / "counting.so",), minds_null=False),
         Answering("answering-3.0", (pathlib.Path(test_targets) / "answering.so",), version=300),
