@@ -186,9 +186,7 @@ static void play(const char *function)
     /* The time of day is in a token's information. */
     if (strcmp(function, "C_GetTokenInfo") == 0 && arguments[1].block_len >= sizeof(CK_TOKEN_INFO))
         memset(((CK_TOKEN_INFO *)arguments[1].block)->utcTime, 0, 16);
-    /* opensc writes there what happens to lie around when there is no event. */
-    bool undefined = strcmp(function, "C_WaitForSlotEvent") == 0 && rv != CKR_OK;
-    for (size_t a = 0; a < argument_count && !undefined; a++)
+    for (size_t a = 0; a < argument_count; a++)
         value_show(&arguments[a], a + 1 < argument_count ? &arguments[a + 1] : NULL, rv, stdout);
     putchar('\n');
 }
