@@ -97,6 +97,14 @@ CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *fn, CK_SLOT_ID slot)
     return session;
 }
 
+void open_sessions(struct subject *subject, CK_SLOT_ID slot, long count)
+{
+    subject->count = count;
+    subject->sessions = calloc((size_t)count, sizeof *subject->sessions);
+    for (long i = 0; i < count; i++)
+        subject->sessions[i] = open_session(subject->fn, slot);
+}
+
 struct target_counts target_counts(void)
 {
     static const volatile struct target_counts none, *counts;
@@ -114,7 +122,7 @@ struct target_counts target_counts(void)
     return counts != NULL ? *counts : none;
 }
 
-static const struct op *const groups[] = {ops_random, ops_calls};
+static const struct op *const groups[] = {ops_random, ops_threads, ops_peers, ops_calls, ops_lives};
 
 const struct op *find_op(const char *text, long *argument)
 {

@@ -29,6 +29,9 @@ CK_SLOT_ID find_slot(CK_FUNCTION_LIST *fn, CK_FLAGS wanted, long index);
 
 CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *fn, CK_SLOT_ID slot);
 
+/* What one draw costs at least. See ops_peers.c. */
+void draw_from_floor(uint8_t *to, size_t len_bytes, long times);
+
 /* What the slow target counts in the file that P11_SLOW_CALLS names; all 0 if none is named. */
 struct target_counts {
     uint64_t calls;      /* of C_GenerateRandom */
@@ -48,6 +51,9 @@ struct subject {
     long count;
 };
 
+/* Opens count sessions more. */
+void open_sessions(struct subject *subject, CK_SLOT_ID slot, long count);
+
 /* Something that can be measured. Either run() is timed, or measure() says what one time came to. */
 struct op {
     const char *name;
@@ -55,12 +61,12 @@ struct op {
     void (*prepare)(struct subject *subject);
     void (*run)(struct subject *subject, long times);
     double (*measure)(struct subject *subject, long times);
-    long times_most;     /* in one go, 0 = as many as one likes */
-    int64_t rest_ns;     /* to leave it alone before each go */
-    int64_t warm_up_ops; /* to do before the first go */
+    long times_most;    /* in one go, 0 = as many as one likes */
+    int64_t rest_ns;    /* to leave it alone before each go */
+    long warm_up_times; /* before the first go */
 };
 
-extern const struct op ops_random[], ops_calls[];
+extern const struct op ops_random[], ops_threads[], ops_peers[], ops_calls[], ops_lives[];
 
 /* Takes "NAME" or "NAME:ARGUMENT" apart. Fails, and says what there is, if there is no such op. */
 const struct op *find_op(const char *text, long *argument);
