@@ -26,7 +26,7 @@ static const int64_t NEVER_NS = INT64_MAX;
 /* In ordinary memory: a child that exits is as far gone. */
 static atomic_bool process_exits;
 
-static bool must_stop(void)
+bool prefetch_must_stop(void)
 {
     return atomic_load(&state->thread) == THREAD_STOPS || atomic_load(&process_exits);
 }
@@ -88,7 +88,7 @@ static int64_t attend(struct slot *slot)
     int64_t next_ns = NEVER_NS;
     if (atomic_exchange(&slot->hungry, 0) != 0) {
         bool more = manners_may_fill(slot);
-        while (more && !must_stop()) {
+        while (more && !prefetch_must_stop()) {
             aside = slot_is_in_call(slot) || slot_operates(slot);
             more = !aside && fill_once(slot, pool) && manners_may_fill(slot);
         }
@@ -113,7 +113,7 @@ static int64_t attend_all(void)
     unsigned count = state->slot_count;
     lock_release(&state->lock);
     int64_t next_ns = NEVER_NS;
-    for (unsigned i = 0; i < count && !must_stop(); i++) {
+    for (unsigned i = 0; i < count && !prefetch_must_stop(); i++) {
         int64_t slot_ns = attend(&state->slots[i]);
         if (slot_ns < next_ns)
             next_ns = slot_ns;
@@ -125,14 +125,14 @@ static void *run(void *unused)
 {
     (void)unused;
     clones_listen();
-    while (!must_stop()) {
+    while (!prefetch_must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
         if (clones_heard())
             state_drop_pools(POOL_DROP_CLONE);
         int64_t next_ns = attend_all();
         int64_t wait_ns = next_ns == NEVER_NS ? -1 : next_ns - clock_ticks_ns();
         atomic_store(&state->thread_sleeps, 1);
-        if (!must_stop() && (wait_ns < 0 ? next_ns == NEVER_NS : wait_ns > 0))
+        if (!prefetch_must_stop() && (wait_ns < 0 ? next_ns == NEVER_NS : wait_ns > 0))
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
     }
