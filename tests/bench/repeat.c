@@ -24,7 +24,7 @@ enum {
 
 /* All that counts happens in here, and callgrind collects nothing elsewhere. */
 void counted(const struct op *op, struct subject *s, long times);
-__attribute__((noipa)) void counted(const struct op *op, struct subject *s, long times)
+__attribute__((noinline)) void counted(const struct op *op, struct subject *s, long times)
 {
     op->run(s, times);
     __asm__ volatile(
