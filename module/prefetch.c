@@ -121,6 +121,21 @@ static int64_t attend_all(void)
     return next_ns;
 }
 
+/*
+ * At exit the thread does not end: its end would run what the target keeps for each thread (OpenSSL does), while the
+ * target itself is being torn down. Only a C_Finalize in another handler ends it, and waits for that.
+ */
+static void wait_for_finalize(void)
+{
+    atomic_store(&state->thread_sleeps, 1);
+    while (atomic_load(&state->thread) != THREAD_STOPS) {
+        unsigned bell = atomic_load(&state->thread_bell);
+        if (atomic_load(&state->thread) != THREAD_STOPS)
+            wait_on_word(&state->thread_bell, bell, /* timeout_ns= */ -1);
+    }
+    atomic_store(&state->thread_sleeps, 0);
+}
+
 static void *run(void *unused)
 {
     (void)unused;
@@ -136,6 +151,7 @@ static void *run(void *unused)
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
     }
+    wait_for_finalize();
     clones_unlisten();
     return NULL;
 }

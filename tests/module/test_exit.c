@@ -12,6 +12,10 @@
 
 enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 10 };
 
+/* What the prefetch's thread is at when the program leaves, or what the program does at last. */
+enum way { BEFORE_A_FILL, BEFORE_A_CLOSE, ASLEEP, FINALIZES };
+
+static enum way way;
 static CK_BYTE bytes[1024];
 static bool holding; /* the fork that is under way */
 static sem_t fork_is_held;
@@ -82,11 +86,6 @@ static bool hidden_session_is_let_go(void)
     return fn->C_GetSessionInfo(hidden, &info) == CKR_OK;
 }
 
-static bool filler_is_gone(void)
-{
-    return find_filler() == 0;
-}
-
 /* Runs in fork() after the proxy's own handler, which keeps the prefetch out of the target meanwhile. */
 static void hold_the_fork(void)
 {
@@ -108,16 +107,35 @@ static void *fork_and_forget(void *unused)
 static void end_of_the_target(void)
 {
     unsigned calls = target_calls_by_others(NULL);
-    sem_post(&fork_may_go_on);
-    if (!wait_for(filler_is_gone))
+    if (holding) {
+        naps = naps_of_filler();
+        sem_post(&fork_may_go_on);
+    }
+    /* A thread that ends sleeps no more. */
+    if (!wait_for(filler_woke_and_sleeps_on))
         _exit(4);
-    _exit(target_calls_by_others(NULL) == calls ? 0 : 5);
+    if (target_calls_by_others(NULL) != calls)
+        _exit(5);
+    _exit(way == FINALIZES && fn->C_Finalize(NULL) != CKR_OK ? 6 : 0);
 }
 
-/* Leaves while the prefetch's thread is just before a call: a fill, or the close of an idle session. */
-static void leave(bool idle)
+/* The prefetch's thread is just before a call: a fill, or the close of an idle session. */
+static void stop_before_a_call(CK_SESSION_HANDLE session)
 {
     pthread_t forker;
+    holding = true;
+    pthread_create(&forker, NULL, fork_and_forget, NULL);
+    while (sem_wait(&fork_is_held) != 0)
+        ;
+    naps = naps_of_filler();
+    for (int i = 0; way == BEFORE_A_FILL && i < A_POOLS_DRAWS; i++)
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+    if (!wait_for(way == BEFORE_A_CLOSE ? hidden_session_is_let_go : filler_woke_and_sleeps_on))
+        _exit(3);
+}
+
+static void leave(void)
+{
     alarm(CHILD_HANGS_S);
     sem_init(&fork_is_held, 0, 0);
     sem_init(&fork_may_go_on, 0, 0);
@@ -134,38 +152,45 @@ static void leave(bool idle)
     hidden = session + 1;
     if (filler == 0 || hidden_session_is_let_go() || !wait_for(filler_is_asleep))
         _exit(2);
-    holding = true;
-    pthread_create(&forker, NULL, fork_and_forget, NULL);
-    while (sem_wait(&fork_is_held) != 0)
-        ;
+    if (way == BEFORE_A_FILL || way == BEFORE_A_CLOSE)
+        stop_before_a_call(session);
     naps = naps_of_filler();
-    for (int i = 0; !idle && i < A_POOLS_DRAWS; i++)
-        fn->C_GenerateRandom(session, bytes, sizeof bytes);
-    if (!wait_for(idle ? hidden_session_is_let_go : filler_woke_and_sleeps_on))
-        _exit(3);
     exit(0);
 }
 
-static int status_of_leaving(bool idle)
+static int status_of_leaving(enum way how)
 {
     int status = 0;
+    way = how;
     proxy_before("counting", "");
     pid_t child = fork();
     if (child == 0)
-        leave(idle);
+        leave();
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     return status;
 }
 
 START_TEST(a_fill_that_was_about_to_begin_at_exit_does_not)
 {
-    ck_assert_int_eq(status_of_leaving(/* idle= */ false), 0);
+    ck_assert_int_eq(status_of_leaving(BEFORE_A_FILL), 0);
 }
 END_TEST
 
 START_TEST(an_idle_session_that_was_about_to_be_closed_at_exit_is_not)
 {
-    ck_assert_int_eq(status_of_leaving(/* idle= */ true), 0);
+    ck_assert_int_eq(status_of_leaving(BEFORE_A_CLOSE), 0);
+}
+END_TEST
+
+START_TEST(the_thread_does_not_end_beside_the_target)
+{
+    ck_assert_int_eq(status_of_leaving(ASLEEP), 0);
+}
+END_TEST
+
+START_TEST(a_handler_that_finalizes_at_exit_is_not_kept_waiting)
+{
+    ck_assert_int_eq(status_of_leaving(FINALIZES), 0);
 }
 END_TEST
 
@@ -173,6 +198,8 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, a_fill_that_was_about_to_begin_at_exit_does_not);
     tcase_add_test(tcase, an_idle_session_that_was_about_to_be_closed_at_exit_is_not);
+    tcase_add_test(tcase, the_thread_does_not_end_beside_the_target);
+    tcase_add_test(tcase, a_handler_that_finalizes_at_exit_is_not_kept_waiting);
 }
 
 int main(void)
