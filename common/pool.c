@@ -93,7 +93,8 @@ static void expire_locked(struct pool *p, int64_t now_ns)
 }
 
 /* Whether bytes that came in at that epoch may be served, now. */
-static bool is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
+__attribute__((always_inline)) static inline bool
+is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
 {
     const _Atomic uint32_t *generation = p->generation;
     return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
@@ -112,9 +113,10 @@ static size_t wipe_stripe_locked(struct stripe *s)
     return lost;
 }
 
-/* Makes s hold at least len_bytes that may be served now, out of the ring where needed. */
-static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_bytes, int64_t now_ns,
-                                bool *low)
+/* Makes s hold at least len_bytes that may be served now, out of the ring where needed.
+ * Apart, as is take_from_ring(): most draws need neither, nor room for what these keep. */
+__attribute__((noinline)) static bool
+ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_bytes, int64_t now_ns, bool *low)
 {
     lock_acquire(&p->lock);
     expire_locked(p, now_ns);
@@ -182,7 +184,8 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     return low ? POOL_SERVED_LOW : POOL_SERVED;
 }
 
-static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf, size_t len_bytes)
+__attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf,
+                                                                 size_t len_bytes)
 {
     enum pool_answer answer = POOL_MISS;
     lock_acquire(&p->lock);

@@ -68,6 +68,16 @@ void hidden_close_inherited(void)
         target.C_CloseSession(inheritable[i]);
 }
 
+static void come_out(struct slot *slot)
+{
+    forks_leave_target();
+    lock_acquire(&state->lock);
+    slot->hidden_at_work = false;
+    atomic_fetch_add(&state->slot_bell, 1);
+    lock_release(&state->lock);
+    wake_word(&state->slot_bell);
+}
+
 /* The thread goes into the target for the slot, if nobody minds. */
 static bool go_in(struct slot *slot)
 {
@@ -77,19 +87,13 @@ static bool go_in(struct slot *slot)
                (slot->hidden != CK_INVALID_HANDLE || clock_ticks_ns() >= slot->hidden_retry_ns);
     slot->hidden_at_work = may;
     lock_release(&state->lock);
-    if (may)
-        forks_enter_target();
-    return may;
-}
-
-static void come_out(struct slot *slot)
-{
-    forks_leave_target();
-    lock_acquire(&state->lock);
-    slot->hidden_at_work = false;
-    atomic_fetch_add(&state->slot_bell, 1);
-    lock_release(&state->lock);
-    wake_word(&state->slot_bell);
+    if (!may)
+        return false;
+    forks_enter_target();
+    if (!prefetch_must_stop())
+        return true;
+    come_out(slot);
+    return false;
 }
 
 /* A token that counts its sessions must have enough left for the application. */
@@ -219,7 +223,8 @@ int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
     lock_release(&state->lock);
     if (session != CK_INVALID_HANDLE) {
         forks_enter_target();
-        close_session(slot, session);
+        if (!prefetch_must_stop())
+            close_session(slot, session);
         come_out(slot);
     }
     return next_ns;

@@ -186,7 +186,10 @@ const struct policy_rule *key_facts_denied(const struct policy *policy, uint64_t
         return rule;
     *code = CKR_KEY_SIZE_RANGE;
     rule = policy_key(policy, mechanism, facts->type, facts->bits);
-    return rule != NULL ? rule : policy_parameter_set(policy, facts->type, facts->set);
+    /* Most keys have no parameter set, and need not be looked for among all that there are. */
+    if (rule != NULL || facts->set == UINT64_MAX)
+        return rule;
+    return policy_parameter_set(policy, facts->type, facts->set);
 }
 
 bool key_facts_are_enough(const struct key_facts *facts)

@@ -64,6 +64,12 @@ void *lifeboat_argument(void)
     return boat;
 }
 
+void lifeboat_leave_behind(void)
+{
+    if (boat != NULL)
+        atomic_store(&boat->left_behind, 1);
+}
+
 bool lifeboat_wait(int64_t patience_ns, int64_t most_ns)
 {
     int64_t begun_ns = clock_exact_ns();

@@ -21,7 +21,7 @@
 enum whereabouts {
     WHERE_HOME,   /* in our code */
     WHERE_TARGET, /* in a call to the target */
-    WHERE_PARKED, /* left behind, and back from that call */
+    WHERE_PARKED, /* left behind, and in no call any more */
     WHERE_GONE    /* it never comes back to our code */
 };
 
@@ -60,6 +60,9 @@ void *lifeboat_argument(void);
  * gone; false if it is left behind, or at home after most_ns (negative: waits for ever).
  */
 bool lifeboat_wait(int64_t patience_ns, int64_t most_ns);
+
+/* The thread does not come home from the target any more, and does not end either. */
+void lifeboat_leave_behind(void);
 
 /* We are going: from now on fork() calls nothing of ours. Waits for what it may be calling. */
 void lifeboat_end_forks(void);

@@ -20,15 +20,20 @@ static inline __attribute__((always_inline)) void tell(struct lifeboat *boat, un
     boat->syscall(SYS_futex, &boat->where, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-/* Whoever leaves it behind says so before they look where it is. */
-static inline __attribute__((always_inline)) void come_home(struct lifeboat *boat)
+/* Parks the thread for good if it is left behind. Whoever does that says so before they look where it is. */
+static inline __attribute__((always_inline)) void park_if_left_behind(struct lifeboat *boat)
 {
-    atomic_store(&boat->where, WHERE_HOME);
     if (atomic_load(&boat->left_behind) == 0)
         return;
     tell(boat, WHERE_PARKED);
     for (;;)
         boat->pause();
+}
+
+static inline __attribute__((always_inline)) void come_home(struct lifeboat *boat)
+{
+    atomic_store(&boat->where, WHERE_HOME);
+    park_if_left_behind(boat);
 }
 
 #define ABOARD_CALL(name, ...)                                                                     \
@@ -52,6 +57,7 @@ IN_BOAT void *aboard_main(void *argument)
 {
     struct lifeboat *boat = argument;
     boat->run();
+    park_if_left_behind(boat);
     tell(boat, WHERE_GONE);
     return NULL;
 }

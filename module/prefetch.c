@@ -30,7 +30,7 @@ static const int64_t NEVER_NS = INT64_MAX;
 /* In ordinary memory: a child that exits is as far gone. */
 static atomic_bool process_exits;
 
-static bool must_stop(void)
+bool prefetch_must_stop(void)
 {
     return atomic_load(&state->thread) == THREAD_STOPS || atomic_load(&process_exits);
 }
@@ -92,7 +92,7 @@ static int64_t attend(struct slot *slot)
     int64_t next_ns = NEVER_NS;
     if (atomic_exchange(&slot->hungry, 0) != 0) {
         bool more = manners_may_fill(slot);
-        while (more && !must_stop()) {
+        while (more && !prefetch_must_stop()) {
             aside = slot_is_in_call(slot) || slot_operates(slot);
             more = !aside && fill_once(slot, pool) && manners_may_fill(slot);
         }
@@ -117,12 +117,28 @@ static int64_t attend_all(void)
     unsigned count = state->slot_count;
     lock_release(&state->lock);
     int64_t next_ns = NEVER_NS;
-    for (unsigned i = 0; i < count && !must_stop(); i++) {
+    for (unsigned i = 0; i < count && !prefetch_must_stop(); i++) {
         int64_t slot_ns = attend(&state->slots[i]);
         if (slot_ns < next_ns)
             next_ns = slot_ns;
     }
     return next_ns;
+}
+
+/*
+ * At exit the thread does not end: its end would run what the target keeps for each thread (OpenSSL does), while the
+ * target itself is being torn down. Only a C_Finalize in another handler ends it, and waits for that; or whoever
+ * unloads us leaves it behind.
+ */
+static void wait_for_finalize(void)
+{
+    atomic_store(&state->thread_sleeps, 1);
+    while (atomic_load(&state->thread) != THREAD_STOPS) {
+        unsigned bell = atomic_load(&state->thread_bell);
+        if (atomic_load(&state->thread) != THREAD_STOPS)
+            wait_on_word(&state->thread_bell, bell, /* timeout_ns= */ -1);
+    }
+    atomic_store(&state->thread_sleeps, 0);
 }
 
 /* Whether the application has ended all its threads: a process ends with its last one, and that must not be
@@ -155,7 +171,7 @@ static void run(void)
     /* Its creator would need a descriptor for that, of a file open for writing. */
     pthread_setname_np(pthread_self(), "p11-proxy-fill");
     clones_listen();
-    while (!must_stop()) {
+    while (!prefetch_must_stop()) {
         unsigned bell = atomic_load(&state->thread_bell);
         if (clones_heard())
             state_drop_pools(POOL_DROP_CLONE);
@@ -166,11 +182,13 @@ static void run(void)
         if (wait_ns > LOOK_ROUND_NS)
             wait_ns = LOOK_ROUND_NS;
         atomic_store(&state->thread_sleeps, 1);
-        if (!must_stop() && wait_ns > 0)
+        if (!prefetch_must_stop() && wait_ns > 0)
             wait_on_word(&state->thread_bell, bell, wait_ns);
         atomic_store(&state->thread_sleeps, 0);
         rung = atomic_load(&state->thread_bell) != bell;
     }
+    if (atomic_load(&state->thread) != THREAD_LEFT)
+        wait_for_finalize();
     clones_unlisten();
     atomic_store(&state->thread_runs_as, 0);
 }
@@ -266,6 +284,9 @@ void prefetch_stop(void)
 
 bool prefetch_abandon(int64_t patience_ns, int64_t most_ns)
 {
+    /* At once, before it hears of anything: it is not to end by itself. */
+    if (patience_ns == 0)
+        lifeboat_leave_behind();
     if (!take_thread())
         return true;
     pthread_t thread = (pthread_t)state->thread_id;

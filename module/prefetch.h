@@ -19,6 +19,10 @@ void prefetch_want(struct slot *slot);
  * target is about to be finalized. The caller has seen to it that nobody is in prefetch_start(). */
 void prefetch_stop(void);
 
+/* Whether the thread must make no more calls. It asks again once it is said to be inside: whoever waits for the call
+ * that it may be in has said so before he looked. */
+bool prefetch_must_stop(void);
+
 /* True on that thread, while it runs. */
 bool prefetch_is_this_thread(void);
 

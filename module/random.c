@@ -98,7 +98,9 @@ static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_byte
     return mixed(rv, buf, len_bytes);
 }
 
-static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
+/* Apart, so that a draw from the pool need not make room for what this needs. */
+__attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf,
+                                                  CK_ULONG len_bytes, bool small)
 {
     int cancellation = cancellation_off();
     CK_RV rv = ask_token(handle, buf, len_bytes, small);

@@ -8,24 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "policy.h"
 
 #define ROUNDS 31
 #define CALLS  2000000
 #define MANY   56000
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *left, const void *right)
-{
-    double l = *(const double *)left, r = *(const double *)right;
-    return (l > r) - (l < r);
-}
 
 /*
  * Nanoseconds that one call takes, the median of all rounds. name NULL: a mechanism number is asked
@@ -37,18 +25,17 @@ static double median_ns(const struct policy *policy, const char *name, uint64_t 
     volatile uint64_t denied = 0;
 
     for (int i = 0; i < ROUNDS; i++) {
-        double start = now_ns();
+        int64_t start = now_ns();
         for (int j = 0; j < CALLS; j++) {
             /* The compiler may not know that it is the same question again. */
             __asm__ volatile("" : "+r"(name), "+r"(number) : : "memory");
             denied =
                 (uint64_t)(name ? policy_name(policy, name) : policy_mechanism(policy, number));
         }
-        round[i] = (now_ns() - start) / CALLS;
+        round[i] = (double)(now_ns() - start) / CALLS;
     }
     (void)denied;
-    qsort(round, ROUNDS, sizeof *round, by_value);
-    return round[ROUNDS / 2];
+    return median_of(round, ROUNDS);
 }
 
 static struct policy *compile(const char *list, const char *file, double *took_us)
@@ -62,13 +49,13 @@ static struct policy *compile(const char *list, const char *file, double *took_u
                                      .files_count = 1,
                                      .now_s = time(NULL)};
     char error[512];
-    double start = now_ns();
+    int64_t start = now_ns();
 
     if (policy_compile(&policy, &sources, error, sizeof error) != 0) {
         fprintf(stderr, "%s\n", error);
         exit(1);
     }
-    *took_us = (now_ns() - start) / 1000;
+    *took_us = (double)(now_ns() - start) / 1000;
     return policy;
 }
 
@@ -117,12 +104,12 @@ int main(int argc, char **argv)
     struct policy_sources sources = {.list = list, .list_file = argv[1], .list_line = 1};
     struct policy *few = NULL;
     char error[512];
-    double start = now_ns();
+    int64_t start = now_ns();
     if (policy_compile(&few, &sources, error, sizeof error) != 0) {
         fprintf(stderr, "%s\n", error);
         return 1;
     }
-    few_us = (now_ns() - start) / 1000;
+    few_us = (double)(now_ns() - start) / 1000;
     write_many(path);
     struct policy *many = compile(list, path, &many_us);
     unlink(path);

@@ -5,17 +5,15 @@
  * Each target is drawn from by two processes, one that loaded it bare and one that loaded the proxy in front
  * of it. They take turns, so that whatever else the machine does meets both alike.
  */
-#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "cryptoki.h"
+#include "bench.h"
 
 enum {
     ROUNDS = 15,
@@ -25,70 +23,13 @@ enum {
     STEADY_DRAWS = 100000, /* fits no pool: the token's own speed with large requests shows */
     ROUND_NS = 30 * 1000 * 1000,
     AWAKE_NS = 2 * 1000 * 1000,
-    REST_NS = 10 * 1000 * 1000, /* longer than a refill */
-    SLOTS_MAX = 64
+    REST_NS = 10 * 1000 * 1000 /* longer than a refill */
 };
 
 struct worker {
     pid_t pid;
     int socket; /* numbers of draws go out, nanoseconds per draw come back */
 };
-
-static void fail(const char *what, const char *detail)
-{
-    fprintf(stderr, "draws: %s: %s\n", what, detail);
-    exit(EXIT_FAILURE);
-}
-
-static void must(const char *function, CK_RV rv)
-{
-    char code[32];
-    snprintf(code, sizeof code, "0x%lx", rv);
-    if (rv != CKR_OK)
-        fail(function, code);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static CK_FUNCTION_LIST *load(const char *path)
-{
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (module == NULL)
-        fail("cannot load the module", dlerror());
-    CK_RV(*get)
-    (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
-    CK_FUNCTION_LIST *list;
-    if (get == NULL)
-        fail("not a PKCS#11 module", path);
-    must("C_GetFunctionList", get(&list));
-    return list;
-}
-
-static CK_SESSION_HANDLE open_session(CK_FUNCTION_LIST *list)
-{
-    CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
-    CK_SLOT_ID slots[SLOTS_MAX];
-    CK_ULONG count = SLOTS_MAX;
-    CK_TOKEN_INFO info;
-    CK_SESSION_HANDLE session;
-    const CK_FLAGS wanted = CKF_RNG | CKF_TOKEN_INITIALIZED;
-    must("C_Initialize", list->C_Initialize(&args));
-    must("C_GetSlotList", list->C_GetSlotList(CK_TRUE, slots, &count));
-    for (CK_ULONG i = 0; i < count; i++) {
-        if (list->C_GetTokenInfo(slots[i], &info) != CKR_OK || (info.flags & wanted) != wanted)
-            continue;
-        must("C_OpenSession",
-             list->C_OpenSession(slots[i], CKF_SERIAL_SESSION, NULL, NULL, &session));
-        return session;
-    }
-    fail("no token with a random generator", "is SOFTHSM2_CONF set to a token's?");
-    return CK_INVALID_HANDLE;
-}
 
 static double time_of(CK_FUNCTION_LIST *list, CK_SESSION_HANDLE session, long draws)
 {
@@ -106,8 +47,10 @@ static double time_of(CK_FUNCTION_LIST *list, CK_SESSION_HANDLE session, long dr
 
 static void work(const char *module, int orders)
 {
-    CK_FUNCTION_LIST *list = load(module);
-    CK_SESSION_HANDLE session = open_session(list);
+    CK_FUNCTION_LIST *list = load_module(module);
+    initialize(list);
+    CK_SESSION_HANDLE session =
+        open_session(list, find_slot(list, CKF_RNG | CKF_TOKEN_INITIALIZED, 0));
     long draws;
     while (read(orders, &draws, sizeof draws) == sizeof draws) {
         double ns = time_of(list, session, draws);
@@ -157,25 +100,6 @@ static void stop(const struct worker *worker)
     close(worker->socket);
 }
 
-static void rest(void)
-{
-    struct timespec pause = {.tv_nsec = REST_NS};
-    nanosleep(&pause, NULL);
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, compare);
-    return values[ROUNDS / 2];
-}
-
 static void print_row(const char *name, double bare_ns, double burst_ns, double steady_ns)
 {
     printf("%-15s %10.3f us %9.3f us %6.0f x faster %9.3f us %6.0f x faster\n", name,
@@ -195,15 +119,16 @@ static void measure(const char *proxy, const char *target, const char *name)
     for (int i = 0; i < WARM_UP_ROUNDS; i++)
         ask(&proxied, STEADY_DRAWS);
     for (int i = 0; i < ROUNDS; i++) {
-        rest();
+        rest_ns(REST_NS);
         bare_ns[i] = ask(&bare, bare_draws);
         burst_ns[i] = ask(&proxied, BURST_DRAWS);
-        rest();
+        rest_ns(REST_NS);
         steady_ns[i] = ask(&proxied, STEADY_DRAWS);
     }
     stop(&bare);
     stop(&proxied);
-    print_row(name, median(bare_ns), median(burst_ns), median(steady_ns));
+    print_row(name, median_of(bare_ns, ROUNDS), median_of(burst_ns, ROUNDS),
+              median_of(steady_ns, ROUNDS));
 }
 
 int main(int argc, char **argv)

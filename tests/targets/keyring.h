@@ -13,7 +13,7 @@ struct keyring {
     CK_ULONG grows;         /* by so many with each question for the number alone */
     CK_MECHANISM_INFO info; /* of every one */
 
-    /* Every handle is a key like this. */
+    /* Every handle is a key like this, an RSA key of 2048 bits unless told otherwise. */
     CK_KEY_TYPE key_type;
     CK_BBOOL key_on_token;
     CK_ATTRIBUTE_TYPE attribute; /* beside CKA_KEY_TYPE and CKA_TOKEN it has this one */

@@ -1,16 +1,22 @@
 /* slow.c - a target like a real token: SoftHSM, with the time that a slower device takes for random bytes.
  *
  * P11_SLOW_TARGET     the module below (default: Debian's SoftHSM)
- * P11_SLOW_RANDOM_US  how long C_GenerateRandom takes besides, in microseconds; callers wait side by side
- * P11_SLOW_CALLS      a file that holds two 64-bit numbers: calls of C_GenerateRandom, and bytes asked for
+ * P11_SLOW_RANDOM_US  how long C_GenerateRandom takes besides, in microseconds,
+ * P11_SLOW_BYTE_NS    and for each byte, in nanoseconds
+ * P11_SLOW_SIGN_US    how long C_Sign takes besides
+ * P11_SLOW_SERIAL     1: one of these calls at a time, as on a card. Else callers wait side by side
+ * P11_SLOW_CALLS      a file that holds four 64-bit numbers: calls of C_GenerateRandom, bytes asked for, bytes
+ *                     given, and the calls among them that came from the thread that the process began with
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,13 +30,19 @@ enum { SLEEP_LEAST_US = 200 };
 struct counts {
     _Atomic uint64_t calls;
     _Atomic uint64_t bytes;
+    _Atomic uint64_t given;
+    _Atomic uint64_t main_calls;
 };
 
 static CK_FUNCTION_LIST list;
 static const CK_FUNCTION_LIST *below;
 static struct counts uncounted;
 static struct counts *counts = &uncounted;
-static long wait_us;
+static long random_us;
+static long byte_ns;
+static long sign_us;
+static long serial;
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 static int64_t now_ns(void)
 {
@@ -39,10 +51,10 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void take_time(void)
+static void wait_ns(int64_t duration_ns)
 {
-    int64_t until_ns = now_ns() + (int64_t)wait_us * 1000;
-    if (wait_us >= SLEEP_LEAST_US) {
+    int64_t until_ns = now_ns() + duration_ns;
+    if (duration_ns >= SLEEP_LEAST_US * 1000) {
         struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
             ;
@@ -51,13 +63,41 @@ static void take_time(void)
         ;
 }
 
+static void begin_and_wait(int64_t duration_ns)
+{
+    if (serial)
+        pthread_mutex_lock(&one_at_a_time);
+    if (duration_ns > 0)
+        wait_ns(duration_ns);
+}
+
+static void end(void)
+{
+    if (serial)
+        pthread_mutex_unlock(&one_at_a_time);
+}
+
 static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes, CK_ULONG len_bytes)
 {
     atomic_fetch_add(&counts->calls, 1);
     atomic_fetch_add(&counts->bytes, len_bytes);
-    if (wait_us > 0)
-        take_time();
-    return below->C_GenerateRandom(session, bytes, len_bytes);
+    if (counts != &uncounted && syscall(SYS_gettid) == getpid())
+        atomic_fetch_add(&counts->main_calls, 1);
+    begin_and_wait(random_us * 1000 + (int64_t)len_bytes * byte_ns);
+    CK_RV rv = below->C_GenerateRandom(session, bytes, len_bytes);
+    end();
+    if (rv == CKR_OK)
+        atomic_fetch_add(&counts->given, len_bytes);
+    return rv;
+}
+
+static CK_RV slow_C_Sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG data_bytes,
+                         CK_BYTE_PTR signature, CK_ULONG_PTR signature_bytes)
+{
+    begin_and_wait(sign_us * 1000);
+    CK_RV rv = below->C_Sign(session, data, data_bytes, signature, signature_bytes);
+    end();
+    return rv;
 }
 
 static CK_RV slow_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR out)
@@ -83,11 +123,16 @@ static void count_in(const char *path)
     close(fd);
 }
 
-/* All functions but two are those of the module below, at no cost at all. */
+static long number(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? strtol(text, NULL, 10) : 0;
+}
+
+/* All functions but three are those of the module below, at no cost at all. */
 static CK_RV load(void)
 {
     const char *path = getenv("P11_SLOW_TARGET");
-    const char *us = getenv("P11_SLOW_RANDOM_US");
     void *module = dlopen(path != NULL ? path : softhsm, RTLD_NOW | RTLD_LOCAL);
     if (module == NULL) {
         fprintf(stderr, "slow.so: %s\n", dlerror());
@@ -102,7 +147,11 @@ static CK_RV load(void)
     list = *found;
     list.C_GetFunctionList = slow_C_GetFunctionList;
     list.C_GenerateRandom = slow_C_GenerateRandom;
-    wait_us = us != NULL ? strtol(us, NULL, 10) : 0;
+    list.C_Sign = slow_C_Sign;
+    random_us = number("P11_SLOW_RANDOM_US");
+    byte_ns = number("P11_SLOW_BYTE_NS");
+    sign_us = number("P11_SLOW_SIGN_US");
+    serial = number("P11_SLOW_SERIAL");
     if (getenv("P11_SLOW_CALLS") != NULL)
         count_in(getenv("P11_SLOW_CALLS"));
     below = found;
