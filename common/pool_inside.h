@@ -48,6 +48,7 @@ struct pool {
     struct ring ring;
     size_t level_bytes;      /* what demand asks us to hold, stripes included; out of budget */
     int64_t clock_offset_ns; /* see clock_offset_ns() */
+    int64_t seen_ns;         /* the latest time that was read under the lock */
     uint64_t ring_served;
     uint64_t missed;
     uint64_t fills;
