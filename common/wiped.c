@@ -70,9 +70,10 @@ int wiped_map(void **memory, size_t len_bytes, bool lock_memory)
 void wiped_lock(void *memory, size_t len_bytes, bool lock_memory)
 {
     int saved_errno = errno;
-    if (lock_memory)
+    /* Page by page, as it is used: a large pool that is hardly used must not take all of its memory. */
+    if (lock_memory && mlock2(memory, whole_pages(len_bytes), MLOCK_ONFAULT) != 0)
         mlock(memory, whole_pages(len_bytes));
-    else
+    if (!lock_memory)
         munlock(memory, whole_pages(len_bytes));
     errno = saved_errno;
 }

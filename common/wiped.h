@@ -11,7 +11,7 @@
  * Maps at least len_bytes of zeroed, private, page-aligned memory between two pages that fault when
  * touched. The kernel zeroes it in every copy of the address space (fork, _Fork, raw clone) and
  * leaves it out of core files where it can.
- * lock_memory: try to keep it out of swap; a refusal is no error.
+ * lock_memory: try to keep it out of swap, each page from its first use on; a refusal is no error.
  * Any thread. Keeps errno. Returns 0 and the memory, which the caller gives back with
  * wiped_unmap(); -ENOMEM; or -ENOTSUP when wiping on fork cannot be proven (the kernel refuses the
  * advice, or accepts nonsense, as user-mode emulators do). *memory is untouched on failure.
