@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "move.h"
+#include "registers.h"
 #include "wiped.h"
 
 /* Where a test steps between the copy and the look after it; nothing in a library. */
@@ -130,6 +131,7 @@ static bool ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_byt
             s->next = 0;
             s->end = (uint32_t)(kept + more);
             s->epoch = epoch;
+            registers_forget();
         }
     }
     *low = is_low_locked(p);
@@ -236,6 +238,7 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_byte
     wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
     if (own_bytes != 0)
         move_bytes(own, fill->bytes, own_bytes);
+    registers_forget();
 
     lock_acquire(&p->lock);
     uint64_t epoch = atomic_load(&p->epoch);

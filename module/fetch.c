@@ -7,6 +7,7 @@
 #include "log.h"
 #include "manners.h"
 #include "move.h"
+#include "registers.h"
 
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define STRAIGHT_CALL_MAX ((CK_ULONG)1024 * 1024)
@@ -22,6 +23,7 @@ static CK_RV ask(CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     depth++;
     CK_RV rv = target.C_GenerateRandom(session, buf, len_bytes);
+    registers_forget();
     depth--;
     return rv;
 }
@@ -91,6 +93,7 @@ static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf
     if (rv == CKR_OK)
         memcpy(buf, bytes, len_bytes);
     wipe_bytes(bytes, asked_bytes);
+    registers_forget();
     return rv;
 }
 

@@ -12,7 +12,7 @@ struct scan {
 };
 
 /* All readable memory of this process, or all memory that is in a core file. Call words_note() before for
- * what was served. The processor's registers are not looked at: nobody clears what a copy left there. */
+ * what was served. The processor's registers are not looked at; test_registers.c does that. */
 struct scan scan_memory(void);
 struct scan scan_core(const char *path);
 
