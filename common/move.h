@@ -17,29 +17,43 @@ static inline void wipe_bytes(void *bytes, size_t len_bytes)
     __asm__ __volatile__("" : : "r"(bytes) : "memory");
 }
 
-/* Moves one fixed number of bytes: registers, no call. */
-#define MOVE_STEP(bytes)                                                                           \
+typedef uint64_t move_vector __attribute__((vector_size(16), may_alias));
+
+/* Makes zero what was just moved: in the register that it went through, which is then what is wiped with. */
+#ifdef __x86_64__
+#define FORGET_VECTOR(value) __asm__ __volatile__("pxor %0, %0" : "+x"(value))
+#define FORGET_NUMBER(value) __asm__ __volatile__("xor %0, %0" : "+r"(value) : : "cc")
+#else
+#define FORGET_VECTOR(value) ((value) ^= (value))
+#define FORGET_NUMBER(value) ((value) = 0)
+#endif
+
+/* Moves one fixed number of bytes: one register, no call. */
+#define MOVE_STEP(type, forget)                                                                    \
     do {                                                                                           \
-        __builtin_memcpy(to, from, bytes);                                                         \
+        type value_;                                                                               \
+        __builtin_memcpy(&value_, from, sizeof value_);                                            \
+        __builtin_memcpy(to, &value_, sizeof value_);                                              \
+        forget(value_);                                                                            \
         if (GUARD(WIPE))                                                                           \
-            __builtin_memset(from, 0, bytes);                                                      \
-        to += (bytes);                                                                             \
-        from += (bytes);                                                                           \
-        len_bytes -= (bytes);                                                                      \
+            __builtin_memcpy(from, &value_, sizeof value_);                                        \
+        to += sizeof value_;                                                                       \
+        from += sizeof value_;                                                                     \
+        len_bytes -= sizeof value_;                                                                \
     } while (0)
 
 /* Copies len_bytes and wipes them where they came from. The two must not overlap. Written out, since most
  * requests are of 16 or 32 bytes, for which the two calls to libc would cost more than the work. */
 static inline void move_bytes(uint8_t *to, uint8_t *from, size_t len_bytes)
 {
-    while (len_bytes >= 16)
-        MOVE_STEP(16);
-    if (len_bytes >= 8)
-        MOVE_STEP(8);
-    if (len_bytes >= 4)
-        MOVE_STEP(4);
+    while (len_bytes >= sizeof(move_vector))
+        MOVE_STEP(move_vector, FORGET_VECTOR);
+    if (len_bytes >= sizeof(uint64_t))
+        MOVE_STEP(uint64_t, FORGET_NUMBER);
+    if (len_bytes >= sizeof(uint32_t))
+        MOVE_STEP(uint32_t, FORGET_NUMBER);
     while (len_bytes != 0)
-        MOVE_STEP(1);
+        MOVE_STEP(uint8_t, FORGET_NUMBER);
     __asm__ __volatile__("" : : "r"(from) : "memory");
 }
 

@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "move.h"
 #include "probes.h"
+#include "registers.h"
 #include "wiped.h"
 
 /* Where a test steps between the copy and the look after it; nothing in a library. */
@@ -60,12 +61,17 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
     p->counts.drops[cause]++;
 }
 
-/* Wipes what is too old. Half of a pool that nobody drank is enough for the next time. */
-static void expire_locked(struct pool *p, int64_t now_ns)
+/* Wipes what is too old, and all if a clock stepped. Half of a pool that nobody drank is enough for the next
+ * time. Returns the time. */
+static int64_t expire_locked(struct pool *p)
 {
     bool lost = false;
+    /* Read under the lock, so no other thread has seen a later one. */
+    int64_t now_ns = clock_ticks_ns();
     if (atomic_load(&p->epoch) == 0)
-        return;
+        return now_ns;
+    bool went_back = now_ns < p->seen_ns;
+    p->seen_ns = now_ns;
     while (p->ring.count != 0 && is_too_old(p, ring_oldest_born_ns(&p->ring), now_ns)) {
         p->counts.expired_bytes += ring_drop_oldest(&p->ring, p->ring_bytes);
         lost = true;
@@ -75,14 +81,14 @@ static void expire_locked(struct pool *p, int64_t now_ns)
 
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - p->clock_offset_ns;
-    bool stepped = step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
+    bool stepped = went_back || step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
     /* Both NULL in a child that a signal handler made just here. */
     _Atomic uint64_t *sentinel = p->sentinel;
     const _Atomic uint32_t *generation = p->generation;
     bool vanished = sentinel != NULL && atomic_load(sentinel) == 0;
     bool cloned = generation != NULL && atomic_load(generation) != p->generation_seen;
     if (!stepped && !vanished && !cloned)
-        return;
+        return now_ns;
     /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
     p->clock_offset_ns = offset_ns;
     if (generation != NULL)
@@ -90,6 +96,7 @@ static void expire_locked(struct pool *p, int64_t now_ns)
     drop_locked(p, cloned ? POOL_DROP_CLONE : stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
     if (wiped_reassert(p, p->mapped_bytes) == 0 && sentinel != NULL)
         atomic_store(sentinel, 1);
+    return now_ns;
 }
 
 /* Whether bytes that came in at that epoch may be served, now. */
@@ -115,11 +122,11 @@ static size_t wipe_stripe_locked(struct stripe *s)
 
 /* Makes s hold at least len_bytes that may be served now, out of the ring where needed.
  * Apart, as is take_from_ring(): most draws need neither, nor room for what these keep. */
-__attribute__((noinline)) static bool
-ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_bytes, int64_t now_ns, bool *low)
+__attribute__((noinline)) static bool ready_stripe_locked(struct pool *p, struct stripe *s,
+                                                          size_t len_bytes, bool *low)
 {
     lock_acquire(&p->lock);
-    expire_locked(p, now_ns);
+    int64_t now_ns = expire_locked(p);
     uint64_t epoch = atomic_load(&p->epoch);
     if (s->end != s->next && s->epoch != epoch)
         p->counts.dropped_bytes += wipe_stripe_locked(s);
@@ -143,6 +150,7 @@ ready_stripe_locked(struct pool *p, struct stripe *s, size_t len_bytes, int64_t 
             s->next = 0;
             s->end = (uint32_t)(kept + more);
             s->epoch = epoch;
+            registers_forget();
         }
     }
     *low = is_low_locked(p);
@@ -161,11 +169,10 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
                                                 size_t len_bytes)
 {
     bool low = false;
-    int64_t now_ns = clock_ticks_ns();
     const _Atomic uint64_t *sentinel = p->sentinel;
-    if (s->end - s->next < len_bytes || now_ns != s->checked_ns ||
+    if (s->end - s->next < len_bytes || clock_ticks_ns() != s->checked_ns ||
         !is_intact(p, sentinel, s->epoch)) {
-        if (!ready_stripe_locked(p, s, len_bytes, now_ns, &low))
+        if (!ready_stripe_locked(p, s, len_bytes, &low))
             return POOL_MISS;
     }
     uint64_t epoch = s->epoch;
@@ -189,7 +196,7 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
 {
     enum pool_answer answer = POOL_MISS;
     lock_acquire(&p->lock);
-    expire_locked(p, clock_ticks_ns());
+    expire_locked(p);
     uint64_t epoch = atomic_load(&p->epoch);
     const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
@@ -264,6 +271,7 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_byte
     wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
     if (own_bytes != 0)
         move_bytes(own, fill->bytes, own_bytes);
+    registers_forget();
 
     lock_acquire(&p->lock);
     uint64_t epoch = atomic_load(&p->epoch);
@@ -329,7 +337,7 @@ int64_t pool_expire(struct pool *p)
     }
     lock_acquire(&p->lock);
     p->counts.expired_bytes += lost;
-    expire_locked(p, now_ns);
+    expire_locked(p);
     if (p->ring.count != 0 && ring_oldest_born_ns(&p->ring) < oldest_ns)
         oldest_ns = ring_oldest_born_ns(&p->ring);
     release(p);

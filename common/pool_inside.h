@@ -50,6 +50,7 @@ struct pool {
     struct ring ring;
     size_t level_bytes;           /* what demand asks us to hold, stripes included; out of budget */
     int64_t clock_offset_ns;      /* see clock_offset_ns() */
+    int64_t seen_ns;              /* the latest time that was read under the lock */
     struct pool_counts counts;    /* without the stripes' */
     struct statistics_pool *told; /* NULL: nobody reads it */
     uint8_t *ring_bytes;          /* behind the stripes */

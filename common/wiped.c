@@ -69,9 +69,13 @@ bool wiped_lock(void *memory, size_t len_bytes, bool lock_memory)
 {
     int saved_errno = errno;
     size_t usable = whole_pages(len_bytes);
-    bool locked = (lock_memory ? mlock(memory, usable) : munlock(memory, usable)) == 0;
+    /* Page by page, as it is used: a large pool that is hardly used must not take all of its memory. */
+    bool locked =
+        lock_memory && (mlock2(memory, usable, MLOCK_ONFAULT) == 0 || mlock(memory, usable) == 0);
+    if (!lock_memory)
+        munlock(memory, usable);
     errno = saved_errno;
-    return locked && lock_memory;
+    return locked;
 }
 
 void wiped_unmap(void *memory, size_t len_bytes)

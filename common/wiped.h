@@ -17,7 +17,7 @@
  */
 int wiped_map(void **memory, size_t len_bytes);
 
-/* Tries to keep such memory out of swap, or lets it be swapped again. Keeps errno. True if it is kept out. */
+/* Tries to keep such memory out of swap, each page from its first use on, or lets it be swapped again. Keeps errno. True if it is kept out. */
 bool wiped_lock(void *memory, size_t len_bytes, bool lock_memory);
 
 /* Zeroes and gives back what wiped_map() gave for the same len_bytes. NULL is fine. Keeps errno. */

@@ -11,6 +11,7 @@
 #include "move.h"
 #include "prefetch.h"
 #include "probes.h"
+#include "registers.h"
 
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define STRAIGHT_CALL_MAX ((CK_ULONG)1024 * 1024)
@@ -35,6 +36,7 @@ static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_
         rv = target.C_GenerateRandom(session, buf, len_bytes);
         depth--;
     }
+    registers_forget();
     count_call(slot, len_bytes, rv);
     return rv;
 }
@@ -116,6 +118,7 @@ static CK_RV ask_once(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf
     if (rv == CKR_OK)
         memcpy(buf, bytes, len_bytes);
     wipe_bytes(bytes, asked_bytes);
+    registers_forget();
     return rv;
 }
 

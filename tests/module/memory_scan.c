@@ -91,6 +91,18 @@ struct scan scan_memory(void)
     return found;
 }
 
+struct scan scan_part(const uint8_t *start, size_t len_bytes)
+{
+    struct scan found = {0};
+    begin_scan();
+    int memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(memory, 0);
+    scan_range(memory, (uint64_t)start, (uint64_t)start + len_bytes, &found);
+    close(memory);
+    end_scan();
+    return found;
+}
+
 struct scan scan_core(const char *path)
 {
     struct scan found = {0};
@@ -184,4 +196,32 @@ unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most)
     }
     fclose(file);
     return count;
+}
+
+/* Of the mapping that nobody may touch and that ends or starts there. */
+static size_t guard_bytes(const uint8_t *edge, bool at_its_end)
+{
+    char line[512];
+    char rights[8];
+    unsigned long from;
+    unsigned long upto;
+    size_t found = 0;
+    FILE *file = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(file);
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "%lx-%lx %7s", &from, &upto, rights) == 3 && strcmp(rights, "---p") == 0 &&
+            (at_its_end ? upto : from) == (unsigned long)edge)
+            found = upto - from;
+    fclose(file);
+    return found;
+}
+
+size_t guard_bytes_before(const uint8_t *end)
+{
+    return guard_bytes(end, true);
+}
+
+size_t guard_bytes_behind(const uint8_t *start)
+{
+    return guard_bytes(start, false);
 }

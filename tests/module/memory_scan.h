@@ -12,9 +12,12 @@ struct scan {
 };
 
 /* All readable memory of this process, or all memory that is in a core file. Call words_note() before for
- * what was served. The processor's registers are not looked at: nobody clears what a copy left there. */
+ * what was served. The processor's registers are not looked at; test_registers.c does that. */
 struct scan scan_memory(void);
 struct scan scan_core(const char *path);
+
+/* The same for a part of this process's memory. */
+struct scan scan_part(const uint8_t *start, size_t len_bytes);
 
 /* Two words that look like the stream's, of numbers that it will not reach, noted as served: to see that a
  * scan finds what is there. */
@@ -31,5 +34,9 @@ struct mapping {
     size_t len_bytes;
 };
 unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most);
+
+/* How many bytes that nobody may touch end at end, and start at start, without a gap. */
+size_t guard_bytes_before(const uint8_t *end);
+size_t guard_bytes_behind(const uint8_t *start);
 
 #endif

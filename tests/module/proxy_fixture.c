@@ -196,20 +196,40 @@ unsigned target_calls_by_others(const char *function)
     return count_lines(below("calls"), function, NULL, own);
 }
 
-unsigned long target_longest_request(void)
+/* Of random requests in the target's log: the longest, and the sum of those that were answered. */
+static void measure_requests(unsigned long *longest, unsigned long *answered)
 {
     char line[1024];
-    unsigned long longest = 0;
     FILE *file = fopen(below("calls"), "re");
+    *longest = *answered = 0;
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         const char *len = strstr(line, " len=");
         unsigned long bytes = len != NULL ? strtoul(len + strlen(" len="), NULL, 10) : 0;
-        if (strncmp(line, "C_GenerateRandom ", strlen("C_GenerateRandom ")) == 0 && bytes > longest)
-            longest = bytes;
+        if (strncmp(line, "C_GenerateRandom ", strlen("C_GenerateRandom ")) != 0)
+            continue;
+        if (bytes > *longest)
+            *longest = bytes;
+        if (strstr(line, " rv=0x0 ") != NULL)
+            *answered += bytes;
     }
     if (file != NULL)
         fclose(file);
+}
+
+unsigned long target_longest_request(void)
+{
+    unsigned long longest;
+    unsigned long answered;
+    measure_requests(&longest, &answered);
     return longest;
+}
+
+unsigned long target_bytes_made(void)
+{
+    unsigned long longest;
+    unsigned long answered;
+    measure_requests(&longest, &answered);
+    return answered;
 }
 
 unsigned target_calls_in_all(void)

@@ -71,8 +71,9 @@ unsigned target_calls_with(const char *function, const char *what);
 /* The same, by any thread but this one. */
 unsigned target_calls_by_others(const char *function);
 
-/* The longest request for random bytes that the target saw. */
+/* The longest request for random bytes that the target saw, and the sum of all that it answered. */
 unsigned long target_longest_request(void);
+unsigned long target_bytes_made(void);
 
 /* All calls. */
 unsigned target_calls_in_all(void);

@@ -36,6 +36,14 @@ int mlock(const void *address, size_t len)
     return -1;
 }
 
+int mlock2(const void *address, size_t len, unsigned flags)
+{
+    if (mlock_does == WORKS)
+        return (int)syscall(SYS_mlock2, address, len, flags);
+    errno = ENOMEM;
+    return -1;
+}
+
 int mprotect(void *address, size_t len, int protection)
 {
     if (mprotect_does == WORKS)

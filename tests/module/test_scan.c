@@ -215,19 +215,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_core_file_has_nothing_of_the_pool);
 }
 
-/* What binds symbols when they are first called saves the vector registers on the stack, and what the last
- * copy left in them. It is nobody's copy; so all are bound at once. */
-static void bind_at_once(char **arguments)
+int main(void)
 {
-    if (getenv("LD_BIND_NOW") != NULL)
-        return;
-    setenv("LD_BIND_NOW", "1", 1);
-    execv("/proc/self/exe", arguments);
-}
-
-int main(int count, char **arguments)
-{
-    (void)count;
-    bind_at_once(arguments);
     return run_tests("scan", add_tests);
 }

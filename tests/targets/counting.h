@@ -15,7 +15,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
-    SLOTS_MOST = 8,
+    SLOTS_MOST = 16,
     SESSIONS_MOST = 1024 * 1024,
     NOBODY = 0, /* who is logged in, as in struct word */
     USER = 1,

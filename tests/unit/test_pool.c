@@ -222,6 +222,23 @@ START_TEST(a_clock_that_goes_back_makes_all_too_old)
 }
 END_TEST
 
+/* Though what is held is older than that. */
+START_TEST(a_clock_that_goes_back_a_little_makes_all_too_old)
+{
+    fill(pool, 16);
+    ahead_ns = 5 * NS_PER_S;
+    enum pool_answer before = pool_take(pool, served, 16);
+    ahead_ns -= 1;
+    enum pool_answer small = pool_take(pool, served, 16);
+    enum pool_answer large = pool_take(pool, served, 300);
+    ahead_ns = 0;
+    ck_assert_int_ne(before, POOL_MISS);
+    ck_assert_int_eq(small, POOL_MISS);
+    ck_assert_int_eq(large, POOL_MISS);
+    ck_assert_uint_eq(counts(pool).drops[POOL_DROP_CLOCK], 1);
+}
+END_TEST
+
 /* The machine slept, or was restored: wall time went on and time since boot did not. */
 START_TEST(a_step_of_the_wall_clock_drops_everything)
 {
@@ -364,6 +381,7 @@ int main(void)
     tcase_add_test(tcase, expire_says_when_the_next_bytes_are_due);
     tcase_add_test(tcase, age_begins_before_the_token_is_asked);
     tcase_add_test(tcase, a_clock_that_goes_back_makes_all_too_old);
+    tcase_add_test(tcase, a_clock_that_goes_back_a_little_makes_all_too_old);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, 1, 2);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, -1, 0);
     tcase_add_test(tcase, another_generation_of_the_machine_drops_everything);

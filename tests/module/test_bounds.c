@@ -1,0 +1,205 @@
+/* test_bounds.c - where the pools' memory begins and ends, and how much of it there is. */
+#include "run.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "memory_scan.h"
+#include "words_seen.h"
+
+enum { KIB = 1024, MAPPINGS_MOST = 64, SLOTS = 16 };
+
+static struct mapping mappings[MAPPINGS_MOST];
+
+static bool is_droppable(const struct mapping *mapping)
+{
+    struct mapping droppable[MAPPINGS_MOST];
+    unsigned count = smaps_list(" dp", droppable, MAPPINGS_MOST);
+    ck_assert_uint_le(count, MAPPINGS_MOST);
+    for (unsigned i = 0; i < count; i++)
+        if (droppable[i].start == mapping->start)
+            return true;
+    return false;
+}
+
+/* Those that bytes may lie in: not the pages that the kernel may drop, which it wipes as well. */
+static unsigned wiped_mappings(void)
+{
+    unsigned all = smaps_list(" wf", mappings, MAPPINGS_MOST);
+    unsigned count = 0;
+    ck_assert_uint_le(all, MAPPINGS_MOST);
+    for (unsigned i = 0; i < all; i++)
+        if (!is_droppable(&mappings[i]))
+            mappings[count++] = mappings[i];
+    ck_assert_uint_ge(count, 2); /* the state of the module, and a pool */
+    return count;
+}
+
+static CK_SESSION_HANDLE sessions[SLOTS];
+
+static void begin(CK_C_INITIALIZE_ARGS *args, unsigned slots, const char *settings)
+{
+    char count[16];
+    snprintf(count, sizeof count, "%u", slots);
+    knob("SLOTS", count);
+    words_begin();
+    proxy_before("counting", settings);
+    EXPECT(fn->C_Initialize(args), CKR_OK);
+    for (unsigned i = 0; i < slots; i++)
+        sessions[i] = open_session(i, 0);
+}
+
+START_TEST(around_each_mapping_are_pages_that_nobody_may_touch)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    begin(&no_threads, 2, "x-pool-max-age: 1min");
+    words_draw(sessions[0], 16, 4096);
+    words_draw(sessions[1], 16, 4096);
+    unsigned count = wiped_mappings();
+    ck_assert_uint_ge(count, 3);
+    for (unsigned i = 0; i < count; i++) {
+        ck_assert_uint_ge(guard_bytes_before(mappings[i].start), page);
+        ck_assert_uint_ge(guard_bytes_behind(mappings[i].start + mappings[i].len_bytes), page);
+    }
+}
+END_TEST
+
+static sigjmp_buf back;
+static const volatile uint8_t *volatile faulted;
+
+static void note_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    faulted = info->si_addr;
+    siglongjmp(back, 1);
+}
+
+static bool faults(const volatile uint8_t *byte)
+{
+    faulted = NULL;
+    if (sigsetjmp(back, 1) == 0)
+        (void)*byte;
+    return faulted == byte;
+}
+
+/* Not only by the kernel's account of it. */
+START_TEST(one_byte_before_and_one_behind_fault_and_none_between)
+{
+    struct sigaction action = {.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO};
+    begin(&no_threads, 1, "x-pool-max-age: 1min");
+    words_draw(sessions[0], 16, 4096);
+    unsigned count = wiped_mappings();
+    sigaction(SIGSEGV, &action, NULL);
+    for (unsigned i = 0; i < count; i++) {
+        const uint8_t *end = mappings[i].start + mappings[i].len_bytes;
+        ck_assert(faults(mappings[i].start - 1));
+        ck_assert(faults(end));
+        for (const uint8_t *byte = mappings[i].start; byte < end; byte++)
+            ck_assert(!faults(byte));
+    }
+}
+END_TEST
+
+/* The prefetch has its bytes from the token, and nobody has looked at them yet. */
+START_TEST(the_token_writes_there_and_nowhere_else)
+{
+    begin(&os_locking, 1, "x-pool-max-age: 1min");
+    void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
+    void (*wait_at_gate)(void) = (void (*)(void))target_symbol("counting_wait_at_gate");
+    gate(true);
+    words_draw(sessions[0], 16, 4096);
+    wait_at_gate();
+    unsigned count = wiped_mappings();
+    unsigned long inside = 0;
+    for (unsigned i = 0; i < count; i++)
+        inside += scan_part(mappings[i].start, mappings[i].len_bytes).held;
+    ck_assert_uint_ge(inside, 64);
+    ck_assert_uint_eq(scan_memory().held, inside);
+    gate(false);
+}
+END_TEST
+
+/* Exactly: what the token made, and nobody got. Nothing expires or is dropped here. */
+static unsigned long held_bytes(unsigned long served_bytes)
+{
+    unsigned long made_bytes = target_bytes_made();
+    ck_assert_uint_ge(made_bytes, served_bytes);
+    return made_bytes - served_bytes;
+}
+
+static const struct {
+    const char *settings;
+    size_t size_bytes;
+} pools[] = {
+    {"x-pool-size: 4KiB\nx-pool-max-age: 60min", 4 * KIB},
+    {"x-pool-max-age: 60min", 64 * KIB},
+    {"x-pool-size: 1MiB\nx-pool-max-age: 60min", 1024 * KIB},
+};
+
+enum { POOLS = sizeof pools / sizeof *pools };
+
+/* As much as there is, so that it is a bound and not just a little. */
+START_TEST(all_slots_together_hold_no_more_than_the_pools_size)
+{
+    size_t most = pools[_i % POOLS].size_bytes;
+    unsigned long served = 0;
+    unsigned long held = 0;
+    begin(_i < POOLS ? &os_locking : &no_threads, SLOTS, pools[_i % POOLS].settings);
+    for (int round = 0; round < 8; round++) {
+        for (unsigned slot = 0; slot < SLOTS; slot++) {
+            words_draw(sessions[slot], 1024, 64 * KIB);
+            words_draw(sessions[slot], 16, 8 * KIB);
+            served += 72 * KIB;
+        }
+        if (_i < POOLS)
+            wait_until_quiet();
+        held = held_bytes(served);
+        ck_assert_msg(held <= most, "%lu bytes are held, in a pool of %zu", held, most);
+    }
+    ck_assert_uint_ge(held, most / 4);
+    ck_assert_uint_le(scan_memory().held * WORD_BYTES, most);
+    words_check(served / WORD_BYTES / 2);
+}
+END_TEST
+
+/* Address space for all that a slot could hold, and its accounts. */
+START_TEST(each_slots_memory_is_the_pools_size_and_a_little_more)
+{
+    unsigned long processors = (unsigned long)sysconf(_SC_NPROCESSORS_CONF);
+    begin(&no_threads, SLOTS, "");
+    unsigned long before_kb = smaps_sum(" wf", "Size:");
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        words_draw(sessions[slot], 16, 64 * KIB);
+    unsigned long each_kb = (smaps_sum(" wf", "Size:") - before_kb) / SLOTS;
+    ck_assert_uint_ge(each_kb, 64);
+    ck_assert_uint_le(each_kb, 64 + 16 + 2 * processors);
+}
+END_TEST
+
+/* Locked memory is not taken before it is needed. */
+START_TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
+{
+    begin(&no_threads, SLOTS, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        words_draw(sessions[slot], 16, 4096);
+    ck_assert_uint_le(smaps_sum(" wf", "Rss:"), SLOTS * 64);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, around_each_mapping_are_pages_that_nobody_may_touch);
+    tcase_add_test(tcase, one_byte_before_and_one_behind_fault_and_none_between);
+    tcase_add_test(tcase, the_token_writes_there_and_nowhere_else);
+    tcase_add_loop_test(tcase, all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS);
+    tcase_add_test(tcase, each_slots_memory_is_the_pools_size_and_a_little_more);
+    tcase_add_test(tcase, a_large_pool_that_is_hardly_used_takes_little_memory);
+}
+
+int main(void)
+{
+    return run_tests("bounds", add_tests);
+}

@@ -1,0 +1,236 @@
+/* test_silence.c - at its most talkative level the log has no random byte, no PIN, no seed and no key. */
+#include "run.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "secrets.h"
+#include "words_seen.h"
+
+static CK_BYTE pin[] = "Schaf-8-Wolke-31";
+static CK_BYTE new_pin[] = "Kuh-77-Regenbogen";
+static CK_BYTE seed[] = "Saat-1-Sand-22-Meer";
+static CK_BYTE key[16] = {0x9c, 0x41, 0xe7, 0x0d, 0x5b, 0xf2, 0x38, 0xa6,
+                          0x17, 0xcb, 0x84, 0x6e, 0xd3, 0x2f, 0x90, 0x65};
+
+static CK_SESSION_HANDLE session;
+
+/* Everything that there is to say, in a file. */
+static void begin(const char *target_name, const char *settings)
+{
+    static char log[128];
+    static char made[128];
+    snprintf(log, sizeof log, "%s/log debug", root);
+    snprintf(made, sizeof made, "%s/made", root);
+    setenv("P11_PROXY_LOG", log, 1);
+    setenv("COUNTING_MADE", made, 1);
+    secrets_add(pin, sizeof pin - 1);
+    secrets_add(new_pin, sizeof new_pin - 1);
+    secrets_add(seed, sizeof seed - 1);
+    secrets_add(key, sizeof key);
+    capture_stderr();
+    proxy_before(target_name, settings);
+}
+
+static void has_no_secret(const char *name)
+{
+    static char text[1024 * 1024];
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "re");
+    size_t len = file != NULL ? fread(text, 1, sizeof text, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    const char *found = secrets_find(text, len);
+    ck_assert_msg(found == NULL, "%s tells: %.64s", name, found);
+}
+
+static void nothing_was_told(void)
+{
+    char made[128];
+    snprintf(made, sizeof made, "%s/made", root);
+    if (access(made, R_OK) == 0)
+        secrets_add_file(made);
+    has_no_secret("log");
+    has_no_secret("stderr");
+}
+
+static void draw(unsigned times)
+{
+    static const CK_ULONG sizes[] = {16, 8, 100, 1024, 3000};
+    CK_BYTE buf[3000];
+    for (unsigned i = 0; i < times; i++)
+        fn->C_GenerateRandom(session, buf, sizes[i % (sizeof sizes / sizeof *sizes)]);
+}
+
+static void log_in_and_out(void)
+{
+    fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
+    fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
+    draw(10);
+    fn->C_SetPIN(session, pin, sizeof pin - 1, new_pin, sizeof new_pin - 1);
+    fn->C_Logout(session);
+    fn->C_Login(session, CKU_SO, new_pin, sizeof new_pin - 1);
+    fn->C_InitPIN(session, pin, sizeof pin - 1);
+    fn->C_Logout(session);
+}
+
+static CK_MECHANISM md5 = {CKM_MD5, key, sizeof key};
+static CK_KEY_DERIVATION_STRING_DATA more = {key, sizeof key};
+static CK_MECHANISM concatenate = {CKM_CONCATENATE_BASE_AND_DATA, &more, sizeof more};
+static CK_MECHANISM hmac = {CKM_SHA_1_HMAC, NULL, 0};
+
+/* Some is refused, and the rest is the token's to answer. */
+static void use_keys(void)
+{
+    static CK_OBJECT_CLASS class = CKO_SECRET_KEY;
+    static CK_KEY_TYPE types[] = {CKK_AES, CKK_DES, CKK_GENERIC_SECRET};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        CK_OBJECT_HANDLE made = 1;
+        CK_ATTRIBUTE template[] = {{CKA_CLASS, &class, sizeof class},
+                                   {CKA_KEY_TYPE, &types[i], sizeof types[i]},
+                                   {CKA_VALUE, key, types[i] == CKK_DES ? 8 : sizeof key}};
+        fn->C_CreateObject(session, template, 3, &made);
+        fn->C_UnwrapKey(session, &md5, 1, key, sizeof key, template, 2, &made);
+        fn->C_DeriveKey(session, &concatenate, made, template, 2, &made);
+        fn->C_SetAttributeValue(session, made, template + 2, 1);
+        fn->C_DigestInit(session, &md5);
+        fn->C_SignInit(session, &hmac, made);
+        fn->C_Sign(session, key, sizeof key, key, &(CK_ULONG){0});
+        fn->C_SetOperationState(session, key, sizeof key, made, made);
+    }
+}
+
+static const char *const policies[] = {
+    "x-disabled-algorithms: MD5, DES, AES keySize < 256, CKM_SHA_1_HMAC, "
+    "CKM_CONCATENATE_BASE_AND_DATA",
+    "x-disabled-algorithms: MD5, DES, AES keySize < 256, CKM_SHA_1_HMAC, "
+    "CKM_CONCATENATE_BASE_AND_DATA\n"
+    "x-policy: audit",
+};
+
+enum { POLICIES = sizeof policies / sizeof *policies };
+
+/* A token that fails, comes back, has no room for a session of ours, and repeats itself at last. */
+static void go_through_bad_times(void)
+{
+    knob("SESSIONS_MAX", "1");
+    fn->C_CloseSession(session);
+    session = open_session(0, CKF_RW_SESSION);
+    draw(50);
+    knob("FAIL_AFTER", "0");
+    fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
+    draw(50);
+    knob("FAIL_AFTER", NULL);
+    draw(50);
+    knob("RANDOM_MAX", "64");
+    draw(50);
+    knob("RANDOM_MAX", NULL);
+    knob("FAULT", "2");
+    fn->C_Logout(session);
+    draw(50);
+    knob("FAULT", NULL);
+    draw(5);
+}
+
+START_TEST(a_life_with_all_that_can_go_wrong_tells_nothing)
+{
+    begin("counting", policies[_i % POLICIES]);
+    EXPECT(fn->C_Initialize(_i < POLICIES ? &os_locking : &no_threads), CKR_OK);
+    session = open_session(0, CKF_RW_SESSION);
+    draw(200);
+    fn->C_SeedRandom(session, seed, sizeof seed - 1);
+    draw(50);
+    log_in_and_out();
+    use_keys();
+    go_through_bad_times();
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_uint_ge(messages_with("MD5"), 2);
+    ck_assert_uint_ge(messages_with("random"), 3);
+    nothing_was_told();
+}
+END_TEST
+
+START_TEST(a_token_that_takes_every_key_makes_us_tell_nothing)
+{
+    begin("keyring", policies[_i]);
+    initialize();
+    session = open_session(0, CKF_RW_SESSION);
+    log_in_and_out();
+    use_keys();
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_uint_ge(messages_with("MD5"), 2);
+    nothing_was_told();
+}
+END_TEST
+
+/* The target's string may have a PIN in it. */
+START_TEST(a_start_that_fails_does_not_tell_the_targets_string)
+{
+    static const char *const lines[] = {"", "x-no-such-key: 1", "x-pool-size: 3 fish",
+                                        "x-target-init: twice"};
+    char settings[256];
+    snprintf(settings, sizeof settings, "x-target-init: %s\n%s", (char *)pin, lines[_i]);
+    begin("counting", settings);
+    ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
+    ck_assert_uint_ge(messages_with("p11-proxy"), 1);
+    nothing_was_told();
+}
+END_TEST
+
+/* Or a search that finds nothing proves nothing. */
+static void is_found(bool wanted, const char *form, const char *text, size_t len)
+{
+    ck_assert_msg((secrets_find(text, len) != NULL) == wanted, "%s: %s", form, text);
+}
+
+static void is_found_in_hex(const char *form)
+{
+    char text[256] = "the bytes are ";
+    for (int upper = 0; upper < 2; upper++) {
+        size_t len = strlen("the bytes are ");
+        for (int i = 3; i < 3 + SECRET_BYTES; i++)
+            len += (size_t)snprintf(text + len, sizeof text - len, form, key[i]);
+        for (size_t i = 0; i < len && upper == 1; i++)
+            text[i] = (char)toupper((unsigned char)text[i]);
+        is_found(true, form, text, len);
+    }
+}
+
+START_TEST(a_secret_is_found_in_every_form)
+{
+    static const char *const forms[] = {"%02x",    "%02x ", "%02x:", "0x%02x, ",
+                                        "\\x%02x", "%d ",   "%d, "};
+    char text[256];
+    uint64_t number;
+    secrets_add(key, sizeof key);
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        is_found_in_hex(forms[i]);
+    memcpy(text, key, sizeof key);
+    is_found(true, "raw", text, sizeof key - 3);
+    is_found(false, "seven bytes", text, 7);
+    memcpy(&number, key + 5, sizeof number);
+    is_found(true, "hex", text, (size_t)snprintf(text, sizeof text, "len=%" PRIx64 ".", number));
+    is_found(true, "decimal", text,
+             (size_t)snprintf(text, sizeof text, "len=%" PRIu64 ".", number));
+    is_found(true, "signed", text, (size_t)snprintf(text, sizeof text, "len=%" PRId64 ".", number));
+    is_found(false, "another", text,
+             (size_t)snprintf(text, sizeof text, "len=%" PRIu64 ".", number + 1));
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, a_secret_is_found_in_every_form);
+    tcase_add_loop_test(tcase, a_life_with_all_that_can_go_wrong_tells_nothing, 0, 2 * POLICIES);
+    tcase_add_loop_test(tcase, a_token_that_takes_every_key_makes_us_tell_nothing, 0, POLICIES);
+    tcase_add_loop_test(tcase, a_start_that_fails_does_not_tell_the_targets_string, 0, 4);
+}
+
+int main(void)
+{
+    return run_tests("silence", add_tests);
+}
