@@ -103,6 +103,7 @@ static void forget_life(void)
     guard_reports_end();
     operation_states_forget();
     key_change_end(key_change_begin(), /* slot= */ NULL, EVERY_KEY);
+    target_has_os_locking = false;
     lock_acquire(&state->lock);
     state->slot_count = 0;
     state->threads_permitted = state->pools_permitted = false;
