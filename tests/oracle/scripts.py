@@ -60,7 +60,8 @@ class Scripts(Operations):
             self.call("C_GetSlotList", tokenPresent=self.pick([0, 1]), pSlotList=f"out:{8 * room}",
                       pulCount=f"len:{room}")
         elif which == 6 and self.target.can_wait:
-            self.call("C_WaitForSlotEvent", flags=1, pSlot="len:0", pReserved=0)
+            # Without an event OpenSC leaves some address there, another one in each run.
+            self.call("C_WaitForSlotEvent", flags=1, pSlot="rnd:8", pReserved=0)
         elif which == 7:
             self.call(self.pick(["C_GetFunctionStatus", "C_CancelFunction"]), hSession=self.session())
         elif self.target.minds_null:
