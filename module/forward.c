@@ -36,7 +36,10 @@
 #define FWD(name, ...)                                                                             \
     CK_RV proxy_##name(PARAMS(__VA_ARGS__))                                                        \
     {                                                                                              \
-        return HAND_ON(name, __VA_ARGS__);                                                         \
+        CK_RV rv = HAND_ON(name, __VA_ARGS__);                                                     \
+        if (UNLIKELY(rv == CKR_CRYPTOKI_NOT_INITIALIZED))                                          \
+            note_finalized();                                                                      \
+        return rv;                                                                                 \
     }
 
 #define CALL(name, ...) AROUND(name, , , __VA_ARGS__)
@@ -147,9 +150,22 @@ CK_SESSION_HANDLE session_for_target(CK_SESSION_HANDLE handle)
     return hidden ? CK_INVALID_HANDLE : handle;
 }
 
+void note_finalized(void)
+{
+    lock_acquire(&state->lock);
+    for (unsigned i = 0; i < state->slot_count; i++)
+        atomic_fetch_add(&state->slots[i].generation, 1);
+    lock_release(&state->lock);
+    guard_forget();
+    state_drop_pools(POOL_DROP_FINALIZE);
+}
+
 void note_slot_answer(struct slot *slot, CK_RV rv)
 {
     switch (rv) {
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        note_finalized();
+        break;
     case CKR_DEVICE_REMOVED:
     case CKR_TOKEN_NOT_PRESENT:
     case CKR_TOKEN_NOT_RECOGNIZED:
@@ -176,11 +192,6 @@ void note_answer(CK_SESSION_HANDLE handle, CK_RV rv)
     case CKR_SESSION_HANDLE_INVALID:
         /* Nothing is served for it until the token answers for it again. */
         atomic_store(&session->generation, 0);
-        break;
-    case CKR_CRYPTOKI_NOT_INITIALIZED:
-        /* Another user of the target finalized it. */
-        atomic_store(&session->generation, 0);
-        state_drop_pools(POOL_DROP_FINALIZE);
         break;
     default:
         note_slot_answer(session->slot, rv);

@@ -23,6 +23,10 @@ void note_answer(CK_SESSION_HANDLE handle, CK_RV rv);
 /* The same for an answer about a whole slot. */
 void note_slot_answer(struct slot *slot, CK_RV rv);
 
+/* Another user of the target finalized it, as an answer tells: nothing is served for a session until the token
+ * answers for it again. */
+void note_finalized(void);
+
 /* An operation began (or ended) on the session: the prefetch stays away meanwhile. */
 void note_operation(CK_SESSION_HANDLE handle, bool open);
 

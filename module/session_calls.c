@@ -22,6 +22,8 @@ CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (is_full(rv) && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
+    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
+        note_finalized();
     if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP)
         moves_note_opened(*phSession, slotID,
                           (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0, closings);

@@ -132,16 +132,17 @@ START_TEST(a_key_that_was_permitted_in_its_last_moment_is_looked_at)
 }
 END_TEST
 
-/* The new session has the old one's number, as with many tokens. */
+/* Another token came, or another user of the target finalized it and initialized it anew. */
+static const CK_RV ends[] = {CKR_DEVICE_REMOVED, CKR_CRYPTOKI_NOT_INITIALIZED};
+
+/* Who has a session there now has the old one's number, as with many tokens. */
 START_TEST(another_token_in_the_slot_is_looked_at)
 {
     begin("x-disabled-algorithms: RSA keySize < 2048");
     EXPECT(fn->C_SignInit(session, &hashed, 1), CKR_OK);
-    keyring->answer = CKR_DEVICE_REMOVED;
-    EXPECT(sign_md5_info(), CKR_DEVICE_REMOVED);
+    keyring->answer = ends[_i];
+    EXPECT(sign_md5_info(), ends[_i]);
     keyring->answer = CKR_OK;
-    keyring->sessions = 0;
-    ck_assert_uint_eq(open_session(0, 0), session);
     has_rsa_key(1024);
     EXPECT(fn->C_SignInit(session, &hashed, 1), CKR_KEY_SIZE_RANGE);
 }
@@ -247,7 +248,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_key_that_was_replaced_is_looked_at);
     tcase_add_test(tcase, a_key_that_is_being_destroyed_is_looked_at);
     tcase_add_test(tcase, a_key_that_was_permitted_in_its_last_moment_is_looked_at);
-    tcase_add_test(tcase, another_token_in_the_slot_is_looked_at);
+    tcase_add_loop_test(tcase, another_token_in_the_slot_is_looked_at, 0,
+                        sizeof ends / sizeof *ends);
     tcase_add_test(tcase, a_derived_key_is_looked_at_though_the_same_key_wraps);
     tcase_add_test(tcase, data_that_hides_a_digest_is_looked_at_whatever_other_threads_did);
     tcase_add_test(tcase, another_policy_permits_anew);

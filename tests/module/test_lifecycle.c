@@ -83,6 +83,24 @@ START_TEST(a_target_that_is_initialized_already_is_used_and_can_be_lost)
 }
 END_TEST
 
+START_TEST(a_target_that_another_user_initialized_gets_no_thread_of_ours)
+{
+    CK_FUNCTION_LIST_PTR bare;
+    begin("x-pool-max-age: 1min");
+    EXPECT(((CK_C_GetFunctionList)target_symbol("C_GetFunctionList"))(&bare), CKR_OK);
+    initialize();
+    words_draw(open_session(0, 0), 16, 4096);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    /* Without locking: nobody may call it beside another. */
+    EXPECT(bare->C_Initialize(NULL), CKR_OK);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    unsigned before = target_calls_by_others("C_GenerateRandom");
+    words_draw(open_session(0, 0), 16, 16384);
+    wait_until_quiet();
+    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), before);
+}
+END_TEST
+
 static unsigned count_in(const char *folder)
 {
     unsigned count = 0;
@@ -365,6 +383,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, initialize_and_finalize_work_once_each);
     tcase_add_test(tcase, two_users_of_one_process_share_one_life);
     tcase_add_test(tcase, a_target_that_is_initialized_already_is_used_and_can_be_lost);
+    tcase_add_test(tcase, a_target_that_another_user_initialized_gets_no_thread_of_ours);
     tcase_add_test(tcase, a_failed_start_leaves_nothing_behind_and_may_succeed_later);
     tcase_add_test(tcase, a_finalize_that_fails_changes_nothing);
     tcase_add_test(tcase, of_eight_threads_that_initialize_at_once_one_does);
