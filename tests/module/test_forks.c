@@ -318,7 +318,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, process_1_of_another_namespace_gets_words_of_its_own);
     tcase_add_test(tcase, a_vfork_child_that_becomes_another_program_leaves_the_pool_alone);
     tcase_add_test(tcase, a_child_made_in_the_middle_of_a_refill_fills_anew);
-    tcase_add_test(tcase, a_thousand_children_of_busy_threads_neither_hang_nor_repeat);
+    if (CHILDREN_MAY_ALLOCATE)
+        tcase_add_test(tcase, a_thousand_children_of_busy_threads_neither_hang_nor_repeat);
     tcase_add_loop_test(tcase, fifty_children_that_draw_at_once_get_words_of_their_own, 0, 2);
     tcase_add_test(tcase, a_child_that_a_signal_makes_in_the_middle_of_a_draw_goes_on);
 }
