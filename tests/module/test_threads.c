@@ -153,7 +153,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    if (CHILDREN_MAY_ALLOCATE) {
+    if (CHILDREN_CAN_RUN) {
         tcase_add_test(tcase, a_worker_never_finds_the_token_locked);
         tcase_add_test(tcase,
                        a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */
