@@ -20,13 +20,6 @@ extern char root[64];           /* a folder that lasts one test */
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
 
-/* What a forked child initialises with: the thread sanitizer cannot follow threads that such a child makes. */
-#ifdef __SANITIZE_THREAD__
-#define childs_locking no_threads
-#else
-#define childs_locking os_locking
-#endif
-
 void fixture_setup(void);
 void fixture_teardown(void);
 

@@ -7,12 +7,13 @@
 
 #include "proxy_fixture.h"
 
-/* AddressSanitizer's allocator has locks that a child of a process with threads finds held for ever, where
- * libc sees to its own. Tests with such children run in the other builds. */
-#ifdef __SANITIZE_ADDRESS__
-enum { CHILDREN_MAY_ALLOCATE = 0 };
+/* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
+ * sees to its own, and ThreadSanitizer starts no thread and takes the parent's for the child's. Tests with such
+ * children run in the other builds. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { CHILDREN_CAN_RUN = 0 };
 #else
-enum { CHILDREN_MAY_ALLOCATE = 1 };
+enum { CHILDREN_CAN_RUN = 1 };
 #endif
 
 /* ThreadSanitizer has a thread of its own. */

@@ -295,7 +295,7 @@ START_TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
     if (child == 0) {
         CK_BYTE bytes[16];
         fn->C_GenerateRandom(session, bytes, sizeof bytes);
-        fn->C_Initialize(&childs_locking);
+        fn->C_Initialize(&os_locking);
         CK_SESSION_HANDLE own = open_session(0, 0);
         const struct statistics *childs = counters();
         if (NUMBER(childs->pid) != (unsigned long)getpid())
@@ -404,7 +404,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, it_says_what_it_is_and_what_is_in_force);
     tcase_add_test(tcase, mechanisms_that_are_used_are_counted_and_refusals_by_rule);
     tcase_add_test(tcase, more_mechanisms_than_places_are_counted_as_lost);
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         tcase_add_test(tcase, a_forked_child_counts_for_itself_and_not_before_it_initializes);
     tcase_add_test(tcase, each_life_begins_at_zero_and_leaves_no_descriptor);
     tcase_add_test(tcase, an_application_that_closes_the_descriptor_loses_no_file_of_its_own);

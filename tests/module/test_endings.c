@@ -152,7 +152,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, finalize_waits_for_who_is_inside, 0, 2);
     tcase_add_test(tcase, a_draw_waits_until_finalize_is_over);
     tcase_add_test(tcase, after_a_finalize_that_failed_the_pool_serves_on);
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         tcase_add_test(tcase, the_end_of_the_process_meets_no_call_of_ours);
 }
 

@@ -93,7 +93,7 @@ START_TEST(a_child_by_clone3_gets_words_of_its_own)
         return;
     if (child == 0) {
         alarm(CHILD_HANGS_S);
-        child_lives(&childs_locking, 32);
+        child_lives(&os_locking, 32);
         _exit(0);
     }
     words_draw(session, 16, 4096);
@@ -175,7 +175,7 @@ START_TEST(a_child_made_in_the_middle_of_a_refill_fills_anew)
     pid_t child = fork();
     if (child == 0) {
         alarm(CHILD_HANGS_S);
-        child_lives(&childs_locking, 100);
+        child_lives(&os_locking, 100);
         _exit(0);
     }
     reap(child);
@@ -215,7 +215,7 @@ START_TEST(a_thousand_children_of_busy_threads_neither_hang_nor_repeat)
             children[i] = fork();
             if (children[i] == 0) {
                 alarm(CHILD_HANGS_S);
-                child_lives(i % 2 == 0 ? &no_threads : &childs_locking, 1);
+                child_lives(i % 2 == 0 ? &no_threads : &os_locking, 1);
                 _exit(0);
             }
         }
@@ -318,7 +318,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, process_1_of_another_namespace_gets_words_of_its_own);
     tcase_add_test(tcase, a_vfork_child_that_becomes_another_program_leaves_the_pool_alone);
     tcase_add_test(tcase, a_child_made_in_the_middle_of_a_refill_fills_anew);
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         tcase_add_test(tcase, a_thousand_children_of_busy_threads_neither_hang_nor_repeat);
     tcase_add_loop_test(tcase, fifty_children_that_draw_at_once_get_words_of_their_own, 0, 2);
     tcase_add_test(tcase, a_child_that_a_signal_makes_in_the_middle_of_a_draw_goes_on);

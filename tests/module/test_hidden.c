@@ -276,7 +276,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_session_that_the_token_calls_dead_is_served_nothing);
     tcase_add_test(tcase, sessions_that_were_closed_with_all_are_served_nothing_later);
     tcase_add_test(tcase, a_session_that_was_closed_while_it_was_opened_is_not_believed);
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         tcase_add_loop_test(tcase, a_child_does_not_count_what_it_inherits_of_ours, 0, 2);
 }
 

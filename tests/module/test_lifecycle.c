@@ -304,6 +304,35 @@ START_TEST(a_program_may_leave_as_it_likes)
 }
 END_TEST
 
+/* The prefetch is in a call that does not come back. */
+static void leave_it_hanging(void)
+{
+    alarm(CHILD_HANGS_S);
+    CK_SESSION_HANDLE session;
+    if (fn->C_Initialize(&os_locking) != CKR_OK)
+        _exit(1);
+    if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
+        _exit(2);
+    ((void (*)(bool))target_symbol("counting_gate"))(true);
+    for (int i = 0; i < 40; i++)
+        if (fn->C_GenerateRandom(session, bytes, 16) != CKR_OK)
+            _exit(3);
+    ((void (*)(void))target_symbol("counting_wait_at_gate"))();
+    exit(0);
+}
+
+START_TEST(a_program_may_leave_though_the_token_hangs)
+{
+    int status = 0;
+    begin("");
+    pid_t child = fork();
+    if (child == 0)
+        leave_it_hanging();
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(status == 0, "it ends with status 0x%x", (unsigned)status);
+}
+END_TEST
+
 START_TEST(fork_after_unloading_is_harmless)
 {
     for (int i = 0; i < 20; i++) {
@@ -391,6 +420,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_target_that_comes_back_to_us_from_initialize_is_answered);
     tcase_add_test(tcase, a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory);
     tcase_add_test(tcase, a_program_may_leave_as_it_likes);
+    tcase_add_test(tcase, a_program_may_leave_though_the_token_hangs);
     tcase_add_test(tcase, fork_after_unloading_is_harmless);
     tcase_add_test(tcase, the_thread_comes_with_demand_has_a_name_and_takes_no_signals);
 }

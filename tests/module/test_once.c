@@ -186,7 +186,7 @@ static void child_draws(CK_SESSION_HANDLE session, unsigned seed)
 static void child_initializes(void)
 {
     CK_SESSION_HANDLE session;
-    CHILD_EXPECT(10, fn->C_Initialize(&childs_locking), CKR_OK);
+    CHILD_EXPECT(10, fn->C_Initialize(&os_locking), CKR_OK);
     CHILD_EXPECT(11, fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
     child_draws(session, (unsigned)getpid());
 }
@@ -250,7 +250,7 @@ START_TEST(a_lax_token_is_initialized_already_and_the_child_may_go_on)
     if (child == 0) {
         CK_SESSION_HANDLE own;
         alarm(CHILD_HANGS_S);
-        CHILD_EXPECT(1, fn->C_Initialize(&childs_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+        CHILD_EXPECT(1, fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
         CHILD_EXPECT(2, fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own), CKR_OK);
         child_draws(own, 1);
         CHILD_EXPECT(3, fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
@@ -331,7 +331,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, no_word_is_served_twice_and_none_is_made_up, 0,
                         wants_long ? CROWDS : CROWDS - 1);
     tcase_add_test(tcase, no_word_is_served_twice_while_pools_are_dropped);
-    if (CHILDREN_MAY_ALLOCATE) {
+    if (CHILDREN_CAN_RUN) {
         tcase_add_loop_test(tcase, a_child_that_initializes_gets_words_of_its_own, 0, HOWS);
         tcase_add_loop_test(tcase, a_child_that_does_not_initialize_is_handed_on_to_the_token, 0,
                             HOWS);

@@ -8,7 +8,7 @@
 
 #include "words_seen.h"
 
-enum { ANY_ERRNO = 4711, CANARY = 0xC5 };
+enum { ANY_ERRNO = 4711, CANARY = 0xC5, PIECES = 1024 / 64 };
 
 static CK_SESSION_HANDLE session;
 
@@ -150,12 +150,12 @@ START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
     CK_BYTE bytes[1024] = {0};
     CK_BYTE nothing[1024] = {0};
     knob("RANDOM_MAX", "64");
-    begin("");
+    begin(_i < PIECES ? "x-pool-threads: never" : "x-pool: off");
     words_draw(session, 512, 4096); /* what the token takes is known now, */
     EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
     char calls[16];
-    snprintf(calls, sizeof calls, "%u", target_calls("C_GenerateRandom") + 2);
-    knob("FAIL_AFTER", calls); /* and the next request fails half way */
+    snprintf(calls, sizeof calls, "%u", target_calls("C_GenerateRandom") + (unsigned)(_i % PIECES));
+    knob("FAIL_AFTER", calls); /* and the next request fails on the way, at any piece of it */
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, sizeof bytes);
 }
@@ -273,7 +273,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
     tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
     tcase_add_loop_test(tcase, bytes_behind_the_request_are_left_alone, 0, 2);
-    tcase_add_test(tcase, a_failed_request_leaves_no_bytes_of_the_token);
+    tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, 2 * PIECES);
     tcase_add_test(tcase, errno_is_kept);
     tcase_add_test(tcase, each_slot_serves_its_own_bytes);
     tcase_add_loop_test(tcase, nobody_gets_what_was_fetched_for_somebody_else, 0, 2);

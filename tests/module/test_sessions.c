@@ -292,7 +292,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, ours_is_not_counted, 0, 2);
     tcase_add_test(tcase, ours_does_not_exist_for_the_application);
     tcase_add_loop_test(tcase, the_last_close_logs_out, 0, 2);
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         tcase_add_loop_test(tcase, a_child_closes_what_it_inherits_of_ours, 0, 2);
     tcase_add_test(tcase, a_token_can_be_initialized_once_the_application_has_no_session);
     tcase_add_test(tcase, the_so_can_log_in_beside_read_write_sessions);

@@ -20,7 +20,7 @@ static void worker(void)
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[32];
     alarm(CHILD_HANGS_S);
-    CK_RV rv = fn->C_Initialize(&childs_locking);
+    CK_RV rv = fn->C_Initialize(&os_locking);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         _exit(1);
     if (fn->C_OpenSession(softhsm_slot(), CKF_SERIAL_SESSION, NULL, NULL, &session) != CKR_OK)
@@ -245,7 +245,7 @@ START_TEST(the_thread_ends_when_it_has_nothing_to_do)
         if (i == 1)
             pages = mapped_pages();
     }
-    if (CHILDREN_MAY_ALLOCATE)
+    if (CHILDREN_CAN_RUN)
         ck_assert_int_lt(mapped_pages(), pages + 1024);
     words_draw(session, 16, 16384);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -256,7 +256,7 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    if (CHILDREN_MAY_ALLOCATE) {
+    if (CHILDREN_CAN_RUN) {
         tcase_add_test(tcase, a_worker_never_finds_the_token_locked);
         tcase_add_test(tcase,
                        a_life_fits_on_the_smallest_stack); /* the sanitizers' frames are larger */

@@ -183,7 +183,7 @@ static void child_unloads(void)
         CHILD_EXPECT(4, (proxy = dlopen(getenv("TEST_MODULE"), RTLD_NOW)) != NULL);
         *(void **)&get_list = dlsym(proxy, "C_GetFunctionList");
         CHILD_EXPECT(5, get_list(&fn) == CKR_OK);
-        CHILD_EXPECT(6, fn->C_Initialize(&childs_locking) == CKR_OK);
+        CHILD_EXPECT(6, fn->C_Initialize(&os_locking) == CKR_OK);
         CHILD_EXPECT(7, fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session) == CKR_OK);
         for (int k = 0; k < 64; k++) {
             CHILD_EXPECT(8, fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK);
@@ -195,7 +195,7 @@ static void child_unloads(void)
 
 START_TEST(a_forked_child_unloads_and_loads_anew)
 {
-    if (!CHILDREN_MAY_ALLOCATE)
+    if (!CHILDREN_CAN_RUN)
         return;
     begin("x-pool-max-age: 1min");
     initialize();
