@@ -134,7 +134,7 @@ static CK_RV counting_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR p
         pthread_mutex_unlock(&one_at_a_time);
     call_log("C_GenerateRandom", (long)hSession, (long)word.slot, (long)ulRandomLen, rv);
     gate_pass();
-    if (rv == CKR_OK)
+    if (rv == CKR_OK && pRandomData != NULL)
         leave_in_registers(pRandomData, ulRandomLen);
     return rv;
 }
