@@ -1,4 +1,5 @@
-/* test_clock.c - whatever the clocks do, no byte that was fetched longer ago than x-pool-max-age is served.
+/* test_clock.c - whatever the clocks do, no byte that was fetched longer ago than x-pool-max-age is served; and
+ * how often a token is tried that fails.
  *
  * The proxy and its thread call this program's clock_gettime(), not the C library's.
  */
@@ -130,11 +131,35 @@ START_TEST(a_failed_refill_makes_no_old_bytes_fresh)
 }
 END_TEST
 
+/* A minute, in steps of 5 ms, each with a request: the token answers it, and is seldom asked for more. */
+START_TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
+{
+    enum { REQUEST = 24, STEPS_OF_5_MS = 12000, TRIES_LEAST = 10, TRIES_MOST = 20 };
+    CK_BYTE buf[REQUEST];
+    knob("FAIL_CODE", "0x6");
+    knob("FAIL_AFTER", "0");
+    words_begin();
+    proxy_before("counting", "");
+    EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
+    session = open_session(0, 0);
+    for (int i = 0; i < STEPS_OF_5_MS; i++) {
+        EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_FUNCTION_FAILED);
+        atomic_fetch_add(&ahead_ns, 5 * NS_PER_MS);
+    }
+    unsigned tries =
+        target_calls("C_GenerateRandom") - target_calls_with("C_GenerateRandom", " len=24 ");
+    true_time();
+    ck_assert_uint_ge(tries, TRIES_LEAST);
+    ck_assert_uint_le(tries, TRIES_MOST);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, what_was_held_when_a_clock_stepped_is_not_served, 0, 2 * STEPS);
     tcase_add_loop_test(tcase, what_is_young_is_served_though_the_clocks_drift, 0, 2);
     tcase_add_loop_test(tcase, a_failed_refill_makes_no_old_bytes_fresh, 0, 2 * STEPS);
+    tcase_add_test(tcase, a_token_that_fails_is_tried_less_and_less_often_and_not_given_up);
 }
 
 int main(void)
