@@ -23,8 +23,8 @@ bool fetch_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
  */
 CK_RV fetch_small(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes);
 
-/* slot, which is counted for, may be NULL. Gets any length, in calls of at most 1 MiB; NULL and zero are the token's to answer. On any but
- * CKR_OK no token byte is left in buf. */
+/* Gets any length, in calls of at most 1 MiB; NULL and zero are the token's to answer. On any but CKR_OK no
+ * token byte is left in buf. slot is only counted for, and may be NULL. */
 CK_RV fetch_straight(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
                      CK_ULONG len_bytes);
 

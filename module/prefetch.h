@@ -8,8 +8,8 @@
 
 #include "state.h"
 
-/* Makes the thread if there is none and one is permitted; it ends by itself when no pool holds anything. Between life_enter() and life_leave(), no lock
- * held; keeps errno. */
+/* Makes the thread if there is none and one is permitted; it ends by itself when no pool holds anything.
+ * Between life_enter() and life_leave(), no lock held; keeps errno. */
 void prefetch_start(void);
 
 /* The slot's pool is low: wakes the thread, if there is one. Any thread; keeps errno. */
