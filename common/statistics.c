@@ -25,17 +25,49 @@ uint64_t statistics_held(const struct statistics_pool *pool)
     return held;
 }
 
+unsigned statistics_size(uint64_t len_bytes)
+{
+    unsigned size = 0;
+    while (size < STATISTICS_SIZES - 1 && (UINT64_C(1) << size) < len_bytes)
+        size++;
+    return size;
+}
+
+/* The shortest that a call of that size or a larger one lasted, 0 if there was none. */
+static uint64_t least_from(const struct statistics_slot *slot, unsigned size)
+{
+    uint64_t least_ns = 0;
+    for (; size < STATISTICS_SIZES; size++) {
+        uint64_t ns = statistic_read(&slot->least_ns[size]);
+        if (ns != 0 && (least_ns == 0 || ns < least_ns))
+            least_ns = ns;
+    }
+    return least_ns;
+}
+
+/* The first size from that one on which was seen, STATISTICS_SIZES if none was. */
+static unsigned seen_from(const struct statistics_slot *slot, unsigned size)
+{
+    while (size < STATISTICS_SIZES && statistic_read(&slot->least_ns[size]) == 0)
+        size++;
+    return size;
+}
+
 uint64_t statistics_call_ns(const struct statistics_slot *slot, uint64_t len_bytes)
 {
-    uint64_t small_bytes = statistic_read(&slot->small_bytes);
-    uint64_t small_ns = statistic_read(&slot->small_ns);
-    uint64_t larger_ns = statistic_read(&slot->larger_ns);
-    if (small_bytes == 0 || larger_ns <= small_ns || len_bytes >= small_bytes)
-        return small_ns;
-    /* Between small_bytes and twice as many lie small_bytes more. */
-    double byte_ns = (double)(larger_ns - small_ns) / (double)small_bytes;
-    double call_ns = (double)small_ns - byte_ns * (double)(small_bytes - len_bytes);
-    return call_ns > 0 ? (uint64_t)call_ns : 0;
+    unsigned wanted = statistics_size(len_bytes);
+    unsigned first = seen_from(slot, 0);
+    while (wanted > first && seen_from(slot, wanted) == STATISTICS_SIZES)
+        wanted--; /* longer than any that was seen */
+    unsigned second = seen_from(slot, first + 1);
+    uint64_t first_ns = least_from(slot, wanted > first ? wanted : first);
+    if (wanted >= first || second >= STATISTICS_SIZES)
+        return first_ns;
+    double first_bytes = (double)(UINT64_C(1) << first);
+    double more_bytes = (double)(UINT64_C(1) << second) - first_bytes;
+    double byte_ns = (double)(least_from(slot, second) - first_ns) / more_bytes;
+    double call_ns = (double)first_ns - byte_ns * (first_bytes - (double)len_bytes);
+    return call_ns > 1 ? (uint64_t)call_ns : 1;
 }
 
 const char *statistics_drop_word(unsigned cause)

@@ -22,6 +22,7 @@ enum {
     STATISTICS_SLOTS = 512,
     STATISTICS_STRIPES = 64,
     STATISTICS_DROPS = 16, /* places for causes; enum pool_drop says which is which */
+    STATISTICS_SIZES = 25, /* to 2^24 bytes, the largest pool */
     STATISTICS_MECHANISMS = 512,
     STATISTICS_REFUSALS = 256,
     STATISTICS_PATH_BYTES = 512, /* longer texts are cut; all end with a NUL */
@@ -79,11 +80,8 @@ struct statistics_slot {
     char token[STATISTICS_LABEL_BYTES]; /* its label, "" as long as it was not asked for */
     struct statistics_calls calls;
     statistic chunk_bytes; /* what one call of a fill asks for, as learned */
-    /* What calls were seen to last, at the least: small_ns for small_bytes, and larger_ns for twice as
-     * many; 0 while that is not known. */
-    statistic small_bytes;
-    statistic small_ns;
-    statistic larger_ns;
+    /* The shortest that fills of more than 2^(i-1) and up to 2^i bytes lasted; 0: there was none. */
+    statistic least_ns[STATISTICS_SIZES];
     statistic suspect; /* enum statistics_suspect */
     struct statistics_pool pool;
 } __attribute__((aligned(STATISTICS_PAGE_BYTES)));
@@ -160,10 +158,14 @@ void statistics_served(const struct statistics_pool *pool, uint64_t *draws, uint
 /* What the pool holds now, stripes and all. */
 uint64_t statistics_held(const struct statistics_pool *pool);
 
+/* Where a call of len_bytes counts in least_ns. */
+unsigned statistics_size(uint64_t len_bytes);
+
 /*
- * What a draw of len_bytes straight from the slot's token would last, in ns, by the calls that were timed:
- * two sizes give a price for the call and one for each byte; one size is all that is known of a
- * token that is asked in that size only, and then a shorter call is taken to cost as much. 0: not known.
+ * What a draw of len_bytes straight from the slot's token would last, in ns, by the fills that were timed. One
+ * that was longer and yet took less time says the same of shorter ones. Below the shortest fill, two sizes give
+ * a price for the call and one for each byte; one size is all that is known of a token that is asked in that size
+ * only, and then a shorter call is taken to cost as much. 0: not known.
  */
 uint64_t statistics_call_ns(const struct statistics_slot *slot, uint64_t len_bytes);
 

@@ -234,16 +234,18 @@ void count_suspicion(const struct slot *slot)
         statistic_set(&counted->suspect, atomic_load(&slot->suspect));
 }
 
-void count_manners_locked(const struct slot *slot)
+void count_time_locked(const struct slot *slot, size_t asked_bytes, int64_t took_ns)
 {
     struct statistics_slot *counted = counters_of(slot);
-    const struct token_manners *manners = &slot->manners;
     if (counted == NULL)
         return;
-    statistic_set(&counted->chunk_bytes, manners->call_bytes);
-    statistic_set(&counted->small_bytes, manners->small_bytes);
-    statistic_set(&counted->small_ns, (uint64_t)manners->small_ns);
-    statistic_set(&counted->larger_ns, (uint64_t)manners->twice_ns);
+    statistic_set(&counted->chunk_bytes, slot->manners.call_bytes);
+    if (took_ns <= 0)
+        return;
+    statistic *least_ns = &counted->least_ns[statistics_size(asked_bytes)];
+    uint64_t before_ns = statistic_read(least_ns);
+    if (before_ns == 0 || (uint64_t)took_ns < before_ns)
+        statistic_set(least_ns, (uint64_t)took_ns);
 }
 
 void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type)

@@ -50,8 +50,9 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 /* What the health tests think of the slot's token changed. */
 void count_suspicion(const struct slot *slot);
 
-/* What was learned of the slot's token changed. Expects slot->manners_lock held. */
-void count_manners_locked(const struct slot *slot);
+/* A call for asked_bytes was taken and lasted took_ns (negative: not timed), and what was learned of the slot's
+ * token may have changed. Expects slot->manners_lock held. */
+void count_time_locked(const struct slot *slot, size_t asked_bytes, int64_t took_ns);
 
 /* A call that takes the mechanism was answered with CKR_OK. */
 void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type);

@@ -195,7 +195,9 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
                   !pools    ? "off"
                   : threads ? "filled by a thread"
                             : "filled on callers' calls",
-                  policy_in_force() == NULL ? "none" : "in force");
+                  policy_in_force() == NULL            ? "none"
+                  : policy_is_audit(policy_in_force()) ? "audited"
+                                                       : "in force");
     else
         log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
                   config->target, origin, rv,

@@ -59,15 +59,13 @@ static void note_time_locked(struct token_manners *m, size_t asked_bytes, int64_
 {
     if (m->small_bytes == 0 || asked_bytes < m->small_bytes) {
         m->larger_ns = m->small_ns;
-        m->twice_ns = m->small_bytes == asked_bytes * 2 ? m->small_ns : 0;
         m->small_bytes = asked_bytes;
         m->small_ns = took_ns;
         m->small_calls = 1;
     } else if (asked_bytes == m->small_bytes) {
         m->small_ns = took_ns < m->small_ns ? took_ns : m->small_ns;
         m->small_calls = 2;
-    } else if (asked_bytes == m->small_bytes * 2 && (m->twice_ns == 0 || took_ns < m->twice_ns))
-        m->twice_ns = took_ns;
+    }
 }
 
 /* Whether calls of different size last about the same: then it is the call that costs, not the bytes. */
@@ -114,7 +112,7 @@ void manners_taken(struct slot *slot, size_t asked_bytes, int64_t took_ns)
     m->retry_at_ns = m->pause_ns = 0;
     if (took_ns >= 0 && asked_bytes >= LEAST_CALL_BYTES)
         learn_time_locked(m, asked_bytes, took_ns);
-    count_manners_locked(slot);
+    count_time_locked(slot, asked_bytes, took_ns);
     lock_release(&slot->manners_lock);
     if (was_failing)
         log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives random bytes again", slot->id);

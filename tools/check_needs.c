@@ -46,7 +46,7 @@ void check_needs(struct findings *findings, const struct policy *policy, CK_FUNC
         found(findings, MARK_NOTE, "policy", "%s:%u: %s %s %s of token '%s', with which %s",
               rule->file, rule->line, rule->text,
               policy_is_audit(policy) ? "would refuse" : "refuses", name, label, needs[i].use);
-        advise(findings, "if they are to go on, refuse a digest or a key size instead, such as "
-                         "SHA1 or RSA keySize < 2048");
+        advise(findings, "if they are to go on, refuse a digest or small keys instead, such as "
+                         "SHA1, RSA keySize < 2048 or EC keySize < 256");
     }
 }

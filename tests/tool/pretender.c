@@ -66,9 +66,8 @@ static void fill_slot(struct statistics_slot *slot)
     statistic_set(&slot->calls.called_bytes, 65536000);
     statistic_set(&slot->calls.failed_calls, 7);
     statistic_set(&slot->chunk_bytes, 16384);
-    statistic_set(&slot->small_bytes, 32);
-    statistic_set(&slot->small_ns, 1000000);
-    statistic_set(&slot->larger_ns, 1000100);
+    statistic_set(&slot->least_ns[5], 1000000); /* up to 32 bytes */
+    statistic_set(&slot->least_ns[6], 1000100);
     statistic_set(&slot->pool.draws, 500000);
     statistic_set(&slot->pool.drawn_bytes, 16000000);
     statistic_set(&slot->pool.stripes[0].draws, 1000000);
@@ -144,7 +143,7 @@ static void spoil(struct statistics *all)
     statistic_set(&all->slots[1].id, UINT64_MAX);
     statistic_set(&all->slots[2].id, 7);
     statistic_set(&all->started_s, UINT64_MAX);
-    statistic_set(&all->slots[0].small_ns, UINT64_MAX);
+    statistic_set(&all->slots[0].least_ns[5], UINT64_MAX);
     statistic_set(&all->slots[0].suspect, UINT64_MAX);
     statistic_set(&all->slots[0].pool.fills, UINT64_MAX);
     statistic_set(&all->slots[0].pool.capacity_bytes, UINT64_MAX);
