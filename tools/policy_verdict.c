@@ -91,23 +91,32 @@ static void look_closer(struct verdict_of_name *out, const struct policy *policy
                         const struct names *names, const char *text)
 {
     name_id name = names_find(names, text, strlen(text));
-    size_t count = 0, kinds = 0;
+    size_t count = 0, kinds = 0, refused = 0;
     const struct ref *ref = name != NO_NAME ? names_refs(names, name, &count) : NULL;
-    uint64_t only = NO_MECHANISM;
 
     for (size_t i = 0; i < count; i++) {
         if (ref[i].kind != REF_MECHANISM)
             continue;
-        only = mechanisms[ref[i].row].number;
-        const struct policy_rule *rule = policy_mechanism(policy, only);
-        kinds++;
-        if (rule == NULL || out->exceptions == EXCEPTIONS_MOST)
+        uint64_t mechanism = mechanisms[ref[i].row].number;
+        const struct policy_rule *rule = policy_mechanism(policy, mechanism);
+        uint64_t bits = policy != NULL ? policy_min_key_bits(policy, mechanism) : 0;
+        /* Said of the name where it is so of each of its mechanisms. */
+        out->min_key_bits = kinds++ == 0 || bits == out->min_key_bits ? bits : 0;
+        if (rule == NULL)
             continue;
-        out->exception[out->exceptions].mechanism = only;
+        refused++;
+        if (out->exceptions == EXCEPTIONS_MOST)
+            continue;
+        out->exception[out->exceptions].mechanism = mechanism;
         out->exception[out->exceptions++].rule = rule;
     }
-    if (kinds == 1 && policy != NULL)
-        out->min_key_bits = policy_min_key_bits(policy, only);
+    /* The name itself is in no rule, but nothing is left of it. */
+    if (refused != 0 && refused == kinds) {
+        out->verdict = VERDICT_REFUSED;
+        out->rule = out->exception[0].rule;
+        out->exceptions = 0;
+        out->min_key_bits = 0;
+    }
 }
 
 void verdict_find(struct verdict_of_name *out, const struct policy *policy,

@@ -19,7 +19,8 @@ struct verdict_of_name {
         const struct policy_rule *rule;
     } exception[EXCEPTIONS_MOST];
     size_t exceptions;
-    uint64_t min_key_bits; /* as policy_min_key_bits() if it is one mechanism; otherwise 0 */
+    uint64_t
+        min_key_bits; /* as policy_min_key_bits() if it is the same for all its mechanisms; otherwise 0 */
 
     const struct name *nearest; /* of an unknown name; NULL if nothing is near */
 };

@@ -36,6 +36,7 @@ check "a curve that is too small"       says 1 "by $place: EC keySize < 224" "$T
 check "a curve that is large enough"    says 0 "permitted  secp256r1" "$TOOL" policy secp256r1
 check "sizes are told"                  says 0 "CKM_RSA_PKCS, with keys of 2048 bits and more" \
     "$TOOL" policy CKM_RSA_PKCS
+check "of a whole family, too"          says 0 "permitted  RSA, with keys of 2048 bits and more" "$TOOL" policy RSA
 check "what is refused of a permitted name" says 0 "except CKM_MD5_RSA_PKCS, by $place: MD5" "$TOOL" policy RSA
 check "paddings are no algorithms"      says 0 "permitted  AES/CBC/PKCS5Padding" "$TOOL" policy AES/CBC/PKCS5Padding
 check "an unknown name has a neighbour" says 2 "unknown    SHA257 (nearest: SHA256)" "$TOOL" policy SHA257
@@ -48,6 +49,10 @@ check_json "--json of the policy" 0 \
 check_json "--json of names" 2 \
     '.[0].verdict == "refused" and .[0].rule.line == 4 and .[1].verdict == "permitted" and
      .[2].verdict == "unknown" and .[3].min_key_bits == 2048' "$TOOL" policy --json MD5 AES SHA257 CKM_RSA_PKCS
+
+configure 'x-disabled-algorithms: EC'
+check "a name of which nothing is left" says 1 "refused    SHA256withECDSA, by $place: EC" "$TOOL" policy SHA256withECDSA
+check "a family of which nothing is left" says 1 "refused    ECDSA, by $place: EC" "$TOOL" policy ECDSA
 
 configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
 check "audit permits and says what would be" says 0 "enforce would refuse it, by $place: MD5" "$TOOL" policy MD5
