@@ -21,6 +21,10 @@ F_SETPIPE_SZ = 1031  # fcntl has it from Python 3.10 on
 HOUR = "--watch=3600"
 checks = 0
 
+# What is ignored stays ignored in the program, as it should: nohup, say, would leave it deaf to these.
+for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+    signal.signal(ignored, signal.SIG_DFL)
+
 
 def check(what, good, shown=None):
     global checks
