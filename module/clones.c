@@ -64,6 +64,7 @@ static bool is_still_ours(void)
 void clones_listen(void)
 {
     struct stat file;
+    clones_unlisten(); /* a child has inherited one */
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_EVENTS};
     int first =
         socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);

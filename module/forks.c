@@ -13,7 +13,7 @@
 /* A call of a fill is made to last 5 ms, or as long as the token's shortest. */
 static const int64_t WAIT_NS = 250 * NS_PER_MS;
 
-/* Forks under way, in ordinary memory: the child resets it. Waited on. */
+/* Forks under way, in ordinary memory: the child resets it. */
 static atomic_uint forking;
 
 static void before_fork(void)
@@ -38,7 +38,6 @@ static void after_fork_in_parent(void)
     if (prefetch_is_this_thread())
         return;
     atomic_fetch_sub(&forking, 1);
-    wake_word(&forking);
 }
 
 static void after_fork_in_child(void)
@@ -55,18 +54,14 @@ void forks_watch(void)
         lifeboat_watch_forks(handlers);
 }
 
-void forks_enter_target(void)
+bool forks_enter_target(void)
 {
-    for (;;) {
-        unsigned forks;
-        while ((forks = atomic_load(&forking)) != 0)
-            wait_on_word(&forking, forks, /* timeout_ns= */ -1);
-        atomic_store(&state->thread_inside, 1);
-        /* Whoever forks looks at thread_inside after it has said so. */
-        if (atomic_load(&forking) == 0)
-            break;
-        forks_leave_target();
-    }
+    atomic_store(&state->thread_inside, 1);
+    /* Whoever forks looks at thread_inside after it has said so. */
+    if (atomic_load(&forking) == 0)
+        return true;
+    forks_leave_target();
+    return false;
 }
 
 void forks_leave_target(void)

@@ -9,11 +9,14 @@
 #ifndef P11_PROXY_FORKS_H
 #define P11_PROXY_FORKS_H
 
+#include <stdbool.h>
+
 /* From now on fork() waits, until we are unloaded. After lifeboat_make(), by the thread that called that. */
 void forks_watch(void);
 
-/* Around what the prefetch's thread does in the target. Its thread only. */
-void forks_enter_target(void);
+/* Around what the prefetch's thread does in the target. Its thread only. False, and it is not in, while
+ * somebody forks: it must not wait for that, since who forks may wait for one who waits for the thread. */
+bool forks_enter_target(void);
 void forks_leave_target(void);
 
 #endif

@@ -89,9 +89,11 @@ static bool go_in(struct slot *slot)
     lock_release(&state->lock);
     if (!may)
         return false;
-    forks_enter_target();
-    if (!prefetch_must_stop())
+    bool inside = forks_enter_target();
+    if (inside && !prefetch_must_stop())
         return true;
+    if (!inside)
+        atomic_store(&slot->hungry, 1); /* the fork will be over soon */
     come_out(slot);
     return false;
 }
@@ -202,31 +204,44 @@ static bool close_session(struct slot *slot, CK_SESSION_HANDLE session)
     lock_acquire(&state->lock);
     if (slot->hidden == CK_INVALID_HANDLE)
         slot->hidden = session;
+    slot->hidden_used_ns = clock_ticks_ns();
     publish_locked();
     lock_release(&state->lock);
     return false;
 }
 
-int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
+/* Whether it is time, and then the thread is at work. *next_ns: when to ask again, -1 if there is none. */
+static bool is_idle(struct slot *slot, int64_t idle_ns, int64_t *next_ns)
 {
-    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
-    int64_t next_ns = -1;
+    int64_t now_ns = clock_ticks_ns();
+    *next_ns = -1;
     lock_acquire(&state->lock);
     if (slot->hidden != CK_INVALID_HANDLE) {
-        next_ns = slot->hidden_used_ns + idle_ns;
-        if (clock_ticks_ns() >= next_ns && slot->hidden_banned == 0) {
-            session = take_away_locked(slot);
+        *next_ns = slot->hidden_used_ns + idle_ns;
+        if (now_ns >= *next_ns && slot->hidden_banned == 0)
             slot->hidden_at_work = true;
-            next_ns = -1;
-        }
+        /* Whoever bans it closes it, or cannot. */
+        if (now_ns >= *next_ns)
+            *next_ns = now_ns + idle_ns;
     }
+    bool idle = slot->hidden_at_work;
     lock_release(&state->lock);
-    if (session != CK_INVALID_HANDLE) {
-        forks_enter_target();
-        if (!prefetch_must_stop())
-            close_session(slot, session);
-        come_out(slot);
+    return idle;
+}
+
+int64_t hidden_close_idle(struct slot *slot, int64_t idle_ns)
+{
+    int64_t next_ns;
+    if (!is_idle(slot, idle_ns, &next_ns))
+        return next_ns;
+    if (forks_enter_target() && !prefetch_must_stop()) {
+        lock_acquire(&state->lock);
+        CK_SESSION_HANDLE session = take_away_locked(slot);
+        lock_release(&state->lock);
+        if (close_session(slot, session))
+            next_ns = -1;
     }
+    come_out(slot);
     return next_ns;
 }
 

@@ -54,10 +54,14 @@ void moves_note_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned fl
     CK_SESSION_INFO info = {.slotID = slot_id};
     struct slot *slot = slot_find(slot_id);
     hidden_was_lost(handle);
+    /* The session that had the handle is no more, and nobody closed it: who knows what else is not. */
+    bool again = session_find(handle) != NULL;
     CK_SESSION_HANDLE older =
         slot != NULL && !holds_nothing(slot) ? session_on(slot) : CK_INVALID_HANDLE;
-    if (older != CK_INVALID_HANDLE) {
-        CK_RV rv = older == handle ? CKR_SESSION_CLOSED : target.C_GetSessionInfo(older, &info);
+    if (again)
+        all_slots_are_others();
+    else if (older != CK_INVALID_HANDLE) {
+        CK_RV rv = target.C_GetSessionInfo(older, &info);
         if (!is_still_on(slot, rv, &info))
             all_slots_are_others();
     }

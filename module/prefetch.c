@@ -100,8 +100,11 @@ static int64_t attend(struct slot *slot)
     if (aside) {
         atomic_store(&slot->hungry, 1);
         next_ns = clock_ticks_ns() + stand_aside_ns(slot);
-    } else
+    } else {
         slot->aside_ns = 0;
+        if (atomic_load(&slot->hungry) != 0)
+            next_ns = clock_ticks_ns() + STAND_ASIDE_NS;
+    }
     int64_t expires_ns = pool_expire(pool);
     int64_t idle_ns = hidden_close_idle(slot, IDLE_SESSION_NS);
     if (expires_ns >= 0 && expires_ns < next_ns)

@@ -12,21 +12,21 @@ static struct state ordinary_state;
 struct state *state = &ordinary_state;
 
 static atomic_int prepare_result = 1;
-static struct lock prepare_lock;
 
+/* Without a lock: it would lie in ordinary memory, where a child finds it as a fork left it. */
 int state_prepare(void)
 {
+    struct state *none = &ordinary_state;
+    void *memory;
+    int unknown = 1;
     if (atomic_load(&prepare_result) <= 0)
         return atomic_load(&prepare_result);
-    lock_acquire(&prepare_lock);
-    if (atomic_load(&prepare_result) > 0) {
-        void *memory;
-        int rc = wiped_map(&memory, sizeof(struct state));
-        if (rc == 0)
-            state = memory;
-        atomic_store(&prepare_result, rc);
-    }
-    lock_release(&prepare_lock);
+    int rc = wiped_map(&memory, sizeof(struct state));
+    if (rc == 0 &&
+        !__atomic_compare_exchange_n(&state, &none, (struct state *)memory,
+                                     /* weak= */ false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        wiped_unmap(memory, sizeof(struct state)); /* another thread was faster */
+    atomic_compare_exchange_strong(&prepare_result, &unknown, rc);
     return atomic_load(&prepare_result);
 }
 

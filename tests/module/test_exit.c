@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 10 };
+enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 10, TRIES = 1 };
 
 /* What the prefetch's thread is at when the program leaves, or what the program does at last. */
 enum way { BEFORE_A_FILL, BEFORE_A_CLOSE, ASLEEP, FINALIZES };
@@ -79,7 +79,12 @@ static bool filler_woke_and_sleeps_on(void)
     return quiet_moments == QUIET_MOMENTS;
 }
 
-/* What is about to be closed is kept from the application no more. */
+/* It looks whether it may go in, again and again. */
+static bool filler_tries(void)
+{
+    return naps_of_filler() > naps + TRIES;
+}
+
 static bool hidden_session_is_let_go(void)
 {
     CK_SESSION_INFO info;
@@ -119,7 +124,7 @@ static void end_of_the_target(void)
     _exit(way == FINALIZES && fn->C_Finalize(NULL) != CKR_OK ? 6 : 0);
 }
 
-/* The prefetch's thread is just before a call: a fill, or the close of an idle session. */
+/* The prefetch's thread wants to make a call: a fill, or the close of an idle session. A fork keeps it out. */
 static void stop_before_a_call(CK_SESSION_HANDLE session)
 {
     pthread_t forker;
@@ -130,7 +135,7 @@ static void stop_before_a_call(CK_SESSION_HANDLE session)
     naps = naps_of_filler();
     for (int i = 0; way == BEFORE_A_FILL && i < A_POOLS_DRAWS; i++)
         fn->C_GenerateRandom(session, bytes, sizeof bytes);
-    if (!wait_for(way == BEFORE_A_CLOSE ? hidden_session_is_let_go : filler_woke_and_sleeps_on))
+    if (!wait_for(filler_tries) || hidden_session_is_let_go())
         _exit(3);
 }
 

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <linux/sched.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -232,6 +234,76 @@ START_TEST(a_thousand_children_of_busy_threads_neither_hang_nor_repeat)
 }
 END_TEST
 
+/* An application whose fork handler takes the lock that it has around its calls. */
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t handler_begins;
+
+static void take_calls_lock(void)
+{
+    sem_post(&handler_begins);
+    pthread_mutex_lock(&calls_lock);
+}
+
+static void drop_calls_lock(void)
+{
+    pthread_mutex_unlock(&calls_lock);
+}
+
+static void *fork_one(void *child)
+{
+    *(pid_t *)child = fork();
+    if (*(pid_t *)child == 0)
+        _exit(0);
+    return NULL;
+}
+
+/* The calls that wait until the prefetch's thread is out of the way. */
+static void close_the_last(void)
+{
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+}
+
+static void close_all(void)
+{
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+}
+
+static void finalize(void)
+{
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+
+static void unload(void)
+{
+    ck_assert_int_eq(dlclose(proxy), 0);
+}
+
+static void (*const waiting_calls[])(void) = {close_the_last, close_all, finalize, unload};
+
+/* fork() has been through our handler and waits for the lock, whose holder waits for our thread. */
+START_TEST(a_fork_that_waits_for_a_caller_keeps_the_thread_from_nothing)
+{
+    pthread_t forks;
+    pid_t child = 0;
+    int status;
+    sem_init(&handler_begins, 0, 0);
+    pthread_atfork(take_calls_lock, drop_calls_lock, drop_calls_lock);
+    begin(&os_locking);
+    words_draw(session, 16, 16384);
+    wait_until_quiet();
+    pthread_mutex_lock(&calls_lock);
+    ck_assert_int_eq(pthread_create(&forks, NULL, fork_one, &child), 0);
+    sem_wait(&handler_begins);
+    words_draw(session, 16, 65536); /* the thread is wanted */
+    usleep(20000);
+    waiting_calls[_i]();
+    pthread_mutex_unlock(&calls_lock);
+    pthread_join(forks, NULL);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* All at the same time, as a server's workers after they were forked. */
 START_TEST(fifty_children_that_draw_at_once_get_words_of_their_own)
 {
@@ -320,6 +392,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_child_made_in_the_middle_of_a_refill_fills_anew);
     if (CHILDREN_CAN_RUN)
         tcase_add_test(tcase, a_thousand_children_of_busy_threads_neither_hang_nor_repeat);
+    tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_the_thread_from_nothing, 0,
+                        sizeof waiting_calls / sizeof *waiting_calls);
     tcase_add_loop_test(tcase, fifty_children_that_draw_at_once_get_words_of_their_own, 0, 2);
     tcase_add_test(tcase, a_child_that_a_signal_makes_in_the_middle_of_a_draw_goes_on);
 }

@@ -148,6 +148,18 @@ START_TEST(another_token_in_the_slot_is_looked_at)
 }
 END_TEST
 
+/* The token of the first went without a word, and the second one's gives its sessions the same numbers. */
+START_TEST(a_session_of_that_number_on_another_slot_is_looked_at)
+{
+    begin("x-disabled-algorithms: RSA keySize < 2048");
+    EXPECT(fn->C_SignInit(session, &hashed, 1), CKR_OK);
+    keyring->sessions = 0;
+    ck_assert_uint_eq(open_session(1, 0), session);
+    has_rsa_key(1024);
+    EXPECT(fn->C_SignInit(session, &hashed, 1), CKR_KEY_SIZE_RANGE);
+}
+END_TEST
+
 START_TEST(a_derived_key_is_looked_at_though_the_same_key_wraps)
 {
     CK_KEY_TYPE type = CKK_RSA;
@@ -250,6 +262,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_key_that_was_permitted_in_its_last_moment_is_looked_at);
     tcase_add_loop_test(tcase, another_token_in_the_slot_is_looked_at, 0,
                         sizeof ends / sizeof *ends);
+    tcase_add_test(tcase, a_session_of_that_number_on_another_slot_is_looked_at);
     tcase_add_test(tcase, a_derived_key_is_looked_at_though_the_same_key_wraps);
     tcase_add_test(tcase, data_that_hides_a_digest_is_looked_at_whatever_other_threads_did);
     tcase_add_test(tcase, another_policy_permits_anew);

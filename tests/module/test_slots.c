@@ -74,6 +74,21 @@ START_TEST(slots_get_other_numbers_and_sessions_stay_with_their_tokens)
 }
 END_TEST
 
+/* Its token went without a word, so nobody closed its session. */
+START_TEST(a_session_of_that_number_on_another_slot_tells_of_it)
+{
+    words_begin();
+    proxy_before("counting", "x-pool-max-age: 1min\nx-pool-threads: never");
+    knob("SLOTS", "2");
+    knob("REUSE_HANDLES", "1");
+    initialize();
+    CK_SESSION_HANDLE first = open_warm(0);
+    knob("FIRST_TOKEN", "2");
+    ck_assert_uint_eq(open_session(1, 0), first);
+    expect_words_of(open_session(0, 0), 2);
+}
+END_TEST
+
 START_TEST(numbers_that_nobody_asked_for_are_right_as_well)
 {
     begin("2");
@@ -253,6 +268,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, slots_get_other_numbers_and_sessions_stay_with_their_tokens);
+    tcase_add_test(tcase, a_session_of_that_number_on_another_slot_tells_of_it);
     tcase_add_test(tcase, numbers_that_nobody_asked_for_are_right_as_well);
     tcase_add_test(tcase, the_threads_next_session_is_on_the_right_token);
     tcase_add_loop_test(tcase, another_token_in_the_slot_is_another_generator, 0,
