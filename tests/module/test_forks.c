@@ -2,6 +2,7 @@
 #include "run.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -234,6 +235,35 @@ START_TEST(a_thousand_children_of_busy_threads_neither_hang_nor_repeat)
 }
 END_TEST
 
+static unsigned descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+START_TEST(a_chain_of_children_gathers_no_descriptors)
+{
+    int status;
+    begin(&os_locking);
+    words_draw(session, 16, 16384);
+    wait_until_quiet();
+    unsigned parents = descriptors();
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_HANGS_S);
+        EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+        session = open_session(0, 0);
+        words_draw(session, 16, 16384);
+        wait_until_quiet();
+        _exit(descriptors() == parents ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 /* An application whose fork handler takes the lock that it has around its calls. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
 static sem_t handler_begins;
@@ -392,6 +422,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_child_made_in_the_middle_of_a_refill_fills_anew);
     if (CHILDREN_CAN_RUN)
         tcase_add_test(tcase, a_thousand_children_of_busy_threads_neither_hang_nor_repeat);
+    if (CHILDREN_CAN_RUN)
+        tcase_add_test(tcase, a_chain_of_children_gathers_no_descriptors);
     tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_the_thread_from_nothing, 0,
                         sizeof waiting_calls / sizeof *waiting_calls);
     tcase_add_loop_test(tcase, fifty_children_that_draw_at_once_get_words_of_their_own, 0, 2);
