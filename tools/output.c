@@ -53,13 +53,29 @@ static size_t utf8_bytes(const char *text)
     unsigned char first = (unsigned char)text[0];
     size_t bytes = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 
+    unsigned char second = bytes > 1 ? (unsigned char)text[1] : 0;
+
     if (first > 0xf4)
         return 0;
     for (size_t i = 1; i < bytes; i++) {
         if (((unsigned char)text[i] & 0xc0) != 0x80)
             return 0;
     }
+    /* Longer than need be, a half of a pair, or beyond the last character. */
+    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
+        return 0;
     return bytes;
+}
+
+/* U+200E to U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the writing round, or end the line. */
+static bool turns_text(const char *text)
+{
+    unsigned char last = (unsigned char)text[2];
+
+    if (strncmp(text, "\xe2\x80", 2) == 0)
+        return last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae);
+    return strncmp(text, "\xe2\x81", 2) == 0 && last >= 0xa6 && last <= 0xa9;
 }
 
 /* How many bytes the first character has; 0 if a terminal would act upon it, or cannot show it. */
@@ -67,8 +83,10 @@ static size_t plain_bytes(const char *text)
 {
     size_t bytes = utf8_bytes(text);
     /* U+0080 to U+009F are control characters too. */
-    bool control = (unsigned char)*text < ' ' || *text == '\x7f' ||
-                   (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0);
+    bool control =
+        (unsigned char)*text < ' ' || *text == '\x7f' ||
+        (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0) ||
+        (bytes == 3 && turns_text(text));
 
     return control ? 0 : bytes;
 }

@@ -42,6 +42,15 @@ check "paddings are no algorithms"      says 0 "permitted  AES/CBC/PKCS5Padding"
 check "an unknown name has a neighbour" says 2 "unknown    SHA257 (nearest: SHA256)" "$TOOL" policy SHA257
 check "of several one refused: 1"       exits 1 "$TOOL" policy AES MD5
 check "of several one unknown: 2"       exits 2 "$TOOL" policy MD5 SHA257 AES
+# Longer than need be, a half of a pair, beyond the last: none of these is a character.
+is_sound_json() {
+    { "$TOOL" policy --json "$1" || true; } | python3 -c 'import json, sys; json.loads(sys.stdin.buffer.read().decode())'
+}
+for bytes in $'\xe0\x80\x80' $'\xf0\x80\x80\x80' $'\xed\xa0\x80' $'\xf4\x90\x80\x80' $'\xc0\x80'; do
+    check "bytes that are no UTF-8 ($(printf %s "$bytes" | od -A n -t x1)): JSON" is_sound_json "MD5$bytes"
+done
+check "UTF-8 is left as it is" says 2 "unknown    Schlüssel €" "$TOOL" policy 'Schlüssel €'
+check "nothing turns the line round"  says 2 "unknown    MD5???gpj" "$TOOL" policy $'MD5\u202egpj'
 check "bytes that a terminal acts upon" no_escapes 2 "$TOOL" policy $'MD5\e[31m'
 check_json "--json of the policy" 0 \
     '.policy == "enforce" and (.items | length) == 6 and .items[0].rule.text == "MD5" and
