@@ -22,7 +22,7 @@ static struct lifeboat own;
 /* The function at its second place. */
 #define ABOARD_AT(function) ((__typeof__(&(function)))((intptr_t) & (function) + distance))
 
-bool lifeboat_make(void (*run)(void))
+bool lifeboat_find(void)
 {
     int saved_errno = errno;
     if (boat == NULL)
@@ -30,14 +30,16 @@ bool lifeboat_make(void (*run)(void))
     if (boat == NULL && lifeboat_keep_us_loaded())
         boat = &own;
     errno = saved_errno;
-    if (boat == NULL)
-        return false;
+    return boat != NULL;
+}
+
+void lifeboat_make(void (*run)(void))
+{
     boat->run = run;
     boat->pause = pause;
     boat->syscall = syscall;
     atomic_store(&boat->left_behind, 0);
     atomic_store(&boat->where, WHERE_HOME);
-    return true;
 }
 
 void lifeboat_watch_forks(fork_handler *const handlers[FORK_HANDLERS])

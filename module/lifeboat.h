@@ -44,9 +44,12 @@ struct lifeboat {
 /* Where the second mapping has it: so far behind the code, at a multiple of any page's size. */
 enum { LIFEBOAT_BEHIND_BYTES = 128 * 1024, LIFEBOAT_ALIGNMENT = 64 * 1024 };
 
-/* Gets one ready for a thread that is going to run(), or else keeps us loaded. False if neither can be
- * done: then there must be no thread. One thread at a time. */
-bool lifeboat_make(void (*run)(void));
+/* Finds or makes one, or else keeps us loaded. False if neither can be done: then there must be no thread.
+ * In C_Initialize, since it needs the loader's lock, which whoever waits for a first draw may hold. */
+bool lifeboat_find(void);
+
+/* Gets it ready for a thread that is going to run(). After lifeboat_find(); one thread at a time. */
+void lifeboat_make(void (*run)(void));
 
 /* pthread_atfork(), for once, and after lifeboat_make(). */
 void lifeboat_watch_forks(fork_handler *const handlers[FORK_HANDLERS]);

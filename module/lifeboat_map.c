@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +23,8 @@ enum { MAY_RUN_ELSEWHERE = 1 };
 #else
 enum { MAY_RUN_ELSEWHERE = 0 };
 #endif
+
+enum { BEGIN_OF_LINE = 128 }; /* of /proc/self/maps; the file's name comes behind it */
 
 /* Our file, and the whole pages of it that hold the code. */
 struct source {
@@ -92,7 +93,7 @@ static bool take(struct lifeboat *boat)
 /* An earlier one of us had one, perhaps: that part of our file, executable, and the boat's page behind it. */
 static uintptr_t find_second(const struct source *source)
 {
-    char line[PATH_MAX + 128];
+    char line[BEGIN_OF_LINE]; /* no more: the caller's stack may be the smallest that there is */
     uintptr_t second = 0;
     bool taken = false;
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -100,6 +101,8 @@ static uintptr_t find_second(const struct source *source)
         unsigned long begin, end, offset, inode;
         unsigned major_number, minor_number;
         char may[5];
+        for (int c = line[strlen(line) - 1]; c != '\n' && c != EOF;)
+            c = getc(maps);
         if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &begin, &end, may, &offset, &major_number,
                    &minor_number, &inode) != 7)
             continue;

@@ -13,6 +13,7 @@
 #include "guard_state.h"
 #include "init_args.h"
 #include "key_cache.h"
+#include "lifeboat.h"
 #include "prefetch.h"
 #include "settings.h"
 #include "uncancelled.h"
@@ -238,6 +239,7 @@ static CK_RV start(void *callers)
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         return rv;
 
+    threads = threads && lifeboat_find();
     lock_acquire(&state->lock);
     state->threads_permitted = threads;
     state->pools_permitted = pools;

@@ -242,11 +242,9 @@ void prefetch_start(void)
         return;
     if (before == THREAD_LEFT)
         pthread_join((pthread_t)state->thread_id, NULL);
-    int rc = EPERM;
-    if (lifeboat_make(run)) {
-        forks_watch();
-        rc = make_thread(&thread);
-    }
+    lifeboat_make(run);
+    forks_watch();
+    int rc = make_thread(&thread);
     if (rc == 0)
         state->thread_id = (unsigned long)thread;
     atomic_store(&state->thread, rc == 0 ? THREAD_RUNS : THREAD_NONE);

@@ -42,9 +42,9 @@ struct token_manners {
     int64_t small_ns;        /* the shortest that a call of it lasted, */
     unsigned small_calls;    /* in so many calls, 2 meaning more as well, */
     int64_t larger_ns;       /* and how long the next larger size had lasted, 0 = there was none */
-    int64_t retry_at_ns; /* no fill before this time */
-    int64_t pause_ns;    /* how long the last pause was */
-    bool failing;        /* no size is taken at present */
+    int64_t retry_at_ns;     /* no fill before this time */
+    int64_t pause_ns;        /* how long the last pause was */
+    bool failing;            /* no size is taken at present */
 };
 
 enum pooling {

@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <dlfcn.h>
+#include <stdint.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -254,8 +256,40 @@ START_TEST(the_thread_ends_when_it_has_nothing_to_do)
 }
 END_TEST
 
+static void *draw_first(void *drawn)
+{
+    CK_BYTE bytes[16];
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    *(bool *)drawn = fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK;
+    return NULL;
+}
+
+static bool drawn_first;
+
+static void wait_for_a_first_draw(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, draw_first, &drawn_first);
+    pthread_join(thread, NULL);
+}
+
+/* A library's constructor waits for a thread that draws: the loader's lock is held meanwhile. */
+START_TEST(a_first_draw_does_not_need_the_loader)
+{
+    char function[32];
+    proxy_before("counting", "");
+    initialize();
+    snprintf(function, sizeof function, "%llx",
+             (unsigned long long)(uintptr_t)wait_for_a_first_draw);
+    setenv("CONSTRUCTOR_CALLS", function, 1);
+    ck_assert_ptr_nonnull(dlopen(target_path("constructor"), RTLD_NOW));
+    ck_assert(drawn_first);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, a_first_draw_does_not_need_the_loader);
     if (CHILDREN_CAN_RUN) {
         tcase_add_test(tcase, a_worker_never_finds_the_token_locked);
         tcase_add_test(tcase,
