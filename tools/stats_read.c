@@ -245,9 +245,11 @@ static struct statistics *copy_of(int fd)
     struct statistics *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (shared != MAP_FAILED && copy != MAP_FAILED)
+    if (shared != MAP_FAILED && copy != MAP_FAILED) {
+        /* It was written last, so whoever has seen it sees all that came before. */
+        atomic_load_explicit((const _Atomic char *)shared->magic, memory_order_acquire);
         copy_used(copy, shared);
-    else
+    } else
         stats_free(copy);
     if (shared != MAP_FAILED)
         munmap((void *)shared, bytes);
@@ -261,7 +263,6 @@ static enum stats_read read_from(struct statistics **counters, int fd, uint64_t 
 
     if (result != STATS_READ)
         return result;
-    atomic_thread_fence(memory_order_acquire); /* magic came last */
     struct statistics *copy = copy_of(fd);
     if (copy == NULL) {
         message_set(message, "its counters cannot be mapped: %m");
