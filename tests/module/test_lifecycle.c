@@ -419,9 +419,11 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, finalize_beside_threads_that_draw_is_harmless);
     tcase_add_test(tcase, a_target_that_comes_back_to_us_from_initialize_is_answered);
     tcase_add_test(tcase, a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory);
-    tcase_add_test(tcase, a_program_may_leave_as_it_likes);
+    if (UNLOADING_IS_THE_END)
+        tcase_add_test(tcase, a_program_may_leave_as_it_likes);
     tcase_add_test(tcase, a_program_may_leave_though_the_token_hangs);
-    tcase_add_test(tcase, fork_after_unloading_is_harmless);
+    if (UNLOADING_IS_THE_END)
+        tcase_add_test(tcase, fork_after_unloading_is_harmless);
     tcase_add_test(tcase, the_thread_comes_with_demand_has_a_name_and_takes_no_signals);
 }
 
