@@ -124,14 +124,14 @@ def line_of(row, values):
         reach = f"{row.sign} {short(row.limit)}"
         verdict = "yes" if (result <= row.limit if row.sign == "<=" else result >= row.limit) else "NO"
     text = f"{result:+.4g}" if row.how == "minus" else short(result)
-    return f"{row.what:<58} {times[0]:>9} {times[1]:>9} {row.unit:<5} {text:>9}  {reach:<9} {verdict}", verdict
+    return f"{text:>8}  {reach:<8} {verdict:<4} {row.what:<54} {times[0]:>8} {times[1]:>8} {row.unit}", verdict
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         values = {name: float(value) for name, value in (line.split("\t")[:2] for line in file)}
     title, verdicts = None, []
-    print(f"{'':<58} {'bare':>9} {'proxy':>9} {'':<5} {'compared':>9}  {'to reach':<9} reached")
+    print(f"{'compared':>8}  {'to reach':<8} {'':<4} {'':<54} {'bare':>8} {'proxy':>8}")
     for row in ROWS:
         if isinstance(row, str):
             title = row
