@@ -189,6 +189,13 @@ unsigned target_calls_with(const char *function, const char *what)
     return count_lines(below("calls"), function, what, NULL);
 }
 
+unsigned target_calls_by_us(const char *function)
+{
+    char own[32];
+    snprintf(own, sizeof own, " tid=%ld\n", syscall(SYS_gettid));
+    return count_lines(below("calls"), function, own, NULL);
+}
+
 unsigned target_calls_by_others(const char *function)
 {
     char own[32];

@@ -61,7 +61,8 @@ CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
 unsigned target_calls(const char *function);
 unsigned target_calls_with(const char *function, const char *what);
 
-/* The same, by any thread but this one. */
+/* The same, by this thread; and by any other. In one look each: more may come meanwhile. */
+unsigned target_calls_by_us(const char *function);
 unsigned target_calls_by_others(const char *function);
 
 /* The longest request for random bytes that the target saw, and the sum of all that it answered. */

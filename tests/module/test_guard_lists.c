@@ -277,7 +277,7 @@ END_TEST
 
 static CK_ULONG count_interfaces(void)
 {
-    CK_RV (*get)
+    CK_RV(*get)
     (CK_INTERFACE_PTR, CK_ULONG_PTR) = (__typeof__(get))dlsym(proxy, "C_GetInterfaceList");
     CK_ULONG count = 0;
     EXPECT(get(NULL, &count), CKR_OK);
