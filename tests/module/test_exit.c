@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 10, TRIES = 1 };
+/* Moments of 50 ms: longer than the thread ever sleeps while it still looks round. */
+enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 30, TRIES = 1 };
 
 /* What the prefetch's thread is at when the program leaves, or what the program does at last. */
 enum way { BEFORE_A_FILL, BEFORE_A_CLOSE, ASLEEP, FINALIZES };
@@ -112,10 +113,8 @@ static void *fork_and_forget(void *unused)
 static void end_of_the_target(void)
 {
     unsigned calls = target_calls_by_others(NULL);
-    if (holding) {
-        naps = naps_of_filler();
+    if (holding)
         sem_post(&fork_may_go_on);
-    }
     /* A thread that ends sleeps no more. */
     if (!wait_for(filler_woke_and_sleeps_on))
         _exit(4);
