@@ -21,9 +21,10 @@ static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 /* How much a stripe holds at most: all of them a quarter of the level. */
 static size_t slice_bytes(const struct pool *p)
 {
-    if (p->stripe_count == 0)
+    size_t stripes = p->stripe_count;
+    if (stripes == 0)
         return 0;
-    size_t slice = min_size(p->level_bytes / 4 / p->stripe_count, STRIPE_BYTES);
+    size_t slice = min_size(p->level_bytes / 4 / stripes, STRIPE_BYTES);
     return slice < SLICE_MIN ? 0 : slice;
 }
 
@@ -110,11 +111,19 @@ is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch
            atomic_load_explicit(generation, memory_order_acquire) == p->generation_seen;
 }
 
+/* What is held from there on; nothing, too, if all was wiped since next was read. */
+static size_t held_from(const struct stripe *s, size_t next)
+{
+    size_t end = s->end;
+    return end > next ? end - next : 0;
+}
+
 /* Returns how many bytes that lost. */
 static size_t wipe_stripe_locked(struct stripe *s)
 {
-    size_t lost = s->end - s->next;
-    wipe_bytes(s->bytes + s->next, lost);
+    size_t next = s->next;
+    size_t lost = held_from(s, next);
+    wipe_bytes(s->bytes + next, lost);
     s->next = s->end = 0;
     stripe_tell_locked(s);
     return lost;
@@ -134,7 +143,8 @@ __attribute__((noinline)) static bool ready_stripe_locked(struct pool *p, struct
         p->counts.expired_bytes += wipe_stripe_locked(s);
     s->checked_ns = now_ns;
 
-    size_t kept = s->end - s->next;
+    size_t next = s->next;
+    size_t kept = held_from(s, next);
     size_t slice = slice_bytes(p);
     if (kept < len_bytes && slice >= len_bytes && epoch != 0) {
         /* All from one piece where one is enough, so that the stripe's date is exact. */
@@ -142,8 +152,8 @@ __attribute__((noinline)) static bool ready_stripe_locked(struct pool *p, struct
         if (kept + more < len_bytes)
             more = min_size(len_bytes - kept, p->ring.held_bytes);
         if (kept + more >= len_bytes) {
-            memmove(s->bytes, s->bytes + s->next, kept);
-            wipe_bytes(s->bytes + kept, s->end - kept);
+            memmove(s->bytes, s->bytes + next, kept);
+            wipe_bytes(s->bytes + kept, next);
             int64_t born_ns = ring_move(&p->ring, p->ring_bytes, s->bytes + kept, more);
             if (kept == 0 || born_ns < s->born_ns)
                 s->born_ns = born_ns;
@@ -155,7 +165,7 @@ __attribute__((noinline)) static bool ready_stripe_locked(struct pool *p, struct
     }
     *low = is_low_locked(p);
     release(p);
-    return s->end - s->next >= len_bytes;
+    return held_from(s, s->next) >= len_bytes;
 }
 
 static void count_dropped(struct pool *p, size_t len_bytes)
@@ -245,9 +255,10 @@ bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct
     wanted = min_size(wanted + own_bytes, most_bytes);
     size_t offset;
     size_t len_bytes;
-    if (epoch != 0 && wanted > 0 &&
+    uint8_t *ring_bytes = p->ring_bytes; /* NULL once wiped */
+    if (epoch != 0 && wanted > 0 && ring_bytes != NULL &&
         ring_open(&p->ring, min_size(own_bytes, wanted), wanted, &offset, &len_bytes)) {
-        *fill = (struct pool_fill){.bytes = p->ring_bytes + offset,
+        *fill = (struct pool_fill){.bytes = ring_bytes + offset,
                                    .len_bytes = len_bytes,
                                    .epoch = epoch,
                                    .born_ns = clock_ticks_ns()};
@@ -278,6 +289,7 @@ size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_byte
     if (epoch == 0) {
         /* Forked since: what was copied may be what the kernel left there, zeros. */
         lock_release(&p->lock);
+        wipe_bytes(fill->bytes, fill->len_bytes);
         if (own_bytes != 0)
             wipe_bytes(own, own_bytes);
         return 0;

@@ -58,26 +58,29 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
 /* Takes up to more_bytes out of the shared budget. */
 static size_t budget_take(struct pool *p, size_t more_bytes)
 {
-    if (p->budget == NULL)
+    atomic_size_t *budget = p->budget; /* NULL also once wiped */
+    if (budget == NULL)
         return more_bytes;
-    size_t left = atomic_load(p->budget);
+    size_t left = atomic_load(budget);
     size_t got;
     do
         got = min_size(left, more_bytes);
-    while (!atomic_compare_exchange_weak(p->budget, &left, left - got));
+    while (!atomic_compare_exchange_weak(budget, &left, left - got));
     return got;
 }
 
 void pool_set_level_locked(struct pool *p, size_t level_bytes)
 {
     level_bytes = min_size(level_bytes, p->capacity_bytes);
-    if (level_bytes > p->level_bytes)
-        p->level_bytes += budget_take(p, level_bytes - p->level_bytes);
-    else if (p->budget != NULL) {
-        atomic_fetch_add(p->budget, p->level_bytes - level_bytes);
+    atomic_size_t *budget = p->budget;
+    size_t before = p->level_bytes;
+    if (level_bytes > before)
+        p->level_bytes = before + budget_take(p, level_bytes - before);
+    else {
+        if (budget != NULL)
+            atomic_fetch_add(budget, before - level_bytes);
         p->level_bytes = level_bytes;
-    } else
-        p->level_bytes = level_bytes;
+    }
 }
 
 void pool_free(struct pool *p)

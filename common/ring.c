@@ -13,6 +13,12 @@ static struct piece *newest(struct ring *ring)
     return &ring->pieces[(ring->oldest + ring->count - 1) % RING_PIECES];
 }
 
+/* 0, too, if an end was wiped after its start was read. */
+static size_t piece_bytes(uint64_t start, uint64_t end)
+{
+    return end > start ? (size_t)(end - start) : 0;
+}
+
 static size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -55,8 +61,9 @@ void ring_close(struct ring *ring, size_t from, size_t upto, int64_t born_ns)
     ring->held_bytes += upto - from;
     /* Short of places, the newest piece takes in what follows it, under its own, older date: those
      * bytes expire early, none expires late. */
+    size_t capacity = ring->capacity_bytes; /* see ring_move() */
     bool follows =
-        ring->count != 0 && newest(ring)->end == start && start % ring->capacity_bytes != 0;
+        ring->count != 0 && capacity != 0 && newest(ring)->end == start && start % capacity != 0;
     if (follows && ring->count >= RING_PIECES / 2) {
         newest(ring)->end = end;
         return;
@@ -79,9 +86,10 @@ int64_t ring_move(struct ring *ring, uint8_t *memory, uint8_t *buf, size_t len_b
     int64_t born_ns = ring->count != 0 ? oldest(ring)->born_ns : 0;
     while (len_bytes > 0 && ring->count != 0 && capacity != 0) {
         struct piece *piece = oldest(ring);
-        size_t step = min_size(len_bytes, (size_t)(piece->end - piece->start));
-        move_bytes(buf, memory + piece->start % capacity, step);
-        piece->start += step;
+        uint64_t start = piece->start;
+        size_t step = min_size(len_bytes, piece_bytes(start, piece->end));
+        move_bytes(buf, memory + start % capacity, step);
+        piece->start = start + step;
         ring->held_bytes -= step;
         buf += step;
         len_bytes -= step;
@@ -94,7 +102,8 @@ int64_t ring_move(struct ring *ring, uint8_t *memory, uint8_t *buf, size_t len_b
 size_t ring_oldest_bytes(const struct ring *ring)
 {
     const struct piece *piece = &ring->pieces[ring->oldest % RING_PIECES];
-    return ring->count == 0 ? 0 : (size_t)(piece->end - piece->start);
+    uint64_t start = piece->start;
+    return ring->count == 0 ? 0 : piece_bytes(start, piece->end);
 }
 
 int64_t ring_oldest_born_ns(const struct ring *ring)
@@ -104,10 +113,11 @@ int64_t ring_oldest_born_ns(const struct ring *ring)
 
 size_t ring_drop_oldest(struct ring *ring, uint8_t *memory)
 {
+    size_t capacity = ring->capacity_bytes;
     size_t lost = ring_oldest_bytes(ring);
-    if (lost == 0 || ring->capacity_bytes == 0)
+    if (lost == 0 || capacity == 0)
         return 0;
-    wipe_bytes(memory + oldest(ring)->start % ring->capacity_bytes, lost);
+    wipe_bytes(memory + oldest(ring)->start % capacity, lost);
     ring->held_bytes -= lost;
     forget_oldest(ring);
     return lost;

@@ -185,7 +185,8 @@ void note_slot_answer(struct slot *slot, CK_RV rv)
 void note_answer(CK_SESSION_HANDLE handle, CK_RV rv)
 {
     struct session *session = session_find(handle);
-    if (session == NULL)
+    struct slot *slot = session != NULL ? session->slot : NULL;
+    if (slot == NULL)
         return;
     switch (rv) {
     case CKR_SESSION_CLOSED:
@@ -194,7 +195,7 @@ void note_answer(CK_SESSION_HANDLE handle, CK_RV rv)
         atomic_store(&session->generation, 0);
         break;
     default:
-        note_slot_answer(session->slot, rv);
+        note_slot_answer(slot, rv);
     }
 }
 

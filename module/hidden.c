@@ -274,7 +274,9 @@ void hidden_allow(struct slot *slot)
     if (slot == NULL)
         return;
     lock_acquire(&state->lock);
-    slot->hidden_banned--;
+    /* 0 in a child that a signal handler made meanwhile. */
+    if (slot->hidden_banned != 0)
+        slot->hidden_banned--;
     lock_release(&state->lock);
 }
 

@@ -134,14 +134,14 @@ CK_RV proxy_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG
     busy_begin(hSession);
     CK_RV rv = target.C_SeedRandom(hSession, pSeed, ulSeedLen);
     busy_end();
-    struct session *session = session_find(hSession);
-    if (session == NULL)
+    struct slot *slot = session_slot(hSession);
+    if (slot == NULL)
         return rv;
     if (rv == CKR_OK) {
-        manners_hope(session->slot);
+        manners_hope(slot);
         /* What the token made before must not pass for what it makes now. */
         if (GUARD(SEED) && settings()->pool_on_seed == CONFIG_ON_SEED_FLUSH)
-            slot_drop_pool(session->slot, POOL_DROP_SEED);
+            slot_drop_pool(slot, POOL_DROP_SEED);
     } else
         note_answer(hSession, rv);
     return rv;

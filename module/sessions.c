@@ -30,9 +30,10 @@ static size_t home_of(CK_SESSION_HANDLE handle, size_t mask)
 struct session *session_find(CK_SESSION_HANDLE handle)
 {
     struct session_index *index = atomic_load_explicit(&state->sessions, memory_order_acquire);
-    if (index == NULL || index->places == 0 || handle == CK_INVALID_HANDLE)
+    size_t places = index != NULL ? index->places : 0;
+    if (places == 0 || handle == CK_INVALID_HANDLE)
         return NULL;
-    size_t mask = index->places - 1;
+    size_t mask = places - 1;
     size_t place = home_of(handle, mask);
     for (size_t steps = 0; steps <= mask; steps++) {
         struct session *session = atomic_load_explicit(&index->at[place], memory_order_acquire);
@@ -54,7 +55,10 @@ struct slot *session_slot(CK_SESSION_HANDLE handle)
 
 static void index_locked(struct session_index *index, struct session *session)
 {
-    size_t mask = index->places - 1;
+    size_t places = index != NULL ? index->places : 0;
+    if (places == 0)
+        return; /* wiped meanwhile, by a fork in a signal handler */
+    size_t mask = places - 1;
     size_t place = home_of(atomic_load(&session->handle), mask);
     while (atomic_load_explicit(&index->at[place], memory_order_relaxed) != NULL)
         place = (place + 1) & mask;
@@ -96,9 +100,11 @@ static bool grow_index_locked(size_t places)
     struct session_index *index = memory;
     index->places = places;
     index->outgrown = old;
-    for (size_t i = 0; old != NULL && i < old->places; i++)
-        if (atomic_load(&old->at[i]) != NULL)
-            index_locked(index, atomic_load(&old->at[i]));
+    for (size_t i = 0; old != NULL && i < old->places; i++) {
+        struct session *session = atomic_load(&old->at[i]);
+        if (session != NULL)
+            index_locked(index, session);
+    }
     atomic_store_explicit(&state->sessions, index, memory_order_release);
     return true;
 }
@@ -108,22 +114,31 @@ static struct session *new_entry_locked(void)
 {
     if (state->free_session == NULL) {
         struct session_index *old = atomic_load(&state->sessions);
-        size_t places = old != NULL ? old->places * 2 : FIRST_PLACES;
-        size_t entries = old != NULL ? old->places / 2 : FIRST_PLACES / 2;
+        size_t outgrown = old != NULL ? old->places : 0;
+        size_t places = outgrown != 0 ? outgrown * 2 : FIRST_PLACES;
+        size_t entries = outgrown != 0 ? outgrown / 2 : FIRST_PLACES / 2;
         if (!grow_index_locked(places) || !add_segment_locked(entries))
             return NULL;
     }
     struct session *session = state->free_session;
-    state->free_session = session->next_free;
+    if (session != NULL)
+        state->free_session = session->next_free;
     return session;
 }
 
 static void unindex_locked(struct session_index *index, struct session *session)
 {
-    size_t mask = index->places - 1;
+    size_t places = index != NULL ? index->places : 0;
+    size_t mask = places - 1;
     size_t hole = home_of(atomic_load(&session->handle), mask);
-    while (atomic_load_explicit(&index->at[hole], memory_order_relaxed) != session)
-        hole = (hole + 1) & mask;
+    struct session *found = NULL;
+    for (size_t steps = 0; steps < places; steps++, hole = (hole + 1) & mask) {
+        found = atomic_load_explicit(&index->at[hole], memory_order_relaxed);
+        if (found == session || found == NULL)
+            break;
+    }
+    if (found != session)
+        return; /* wiped meanwhile, by a fork in a signal handler */
     /* Close the gap, so that what was put further on because of it is still found. */
     for (size_t next = (hole + 1) & mask;; next = (next + 1) & mask) {
         struct session *moved = atomic_load_explicit(&index->at[next], memory_order_relaxed);
@@ -140,9 +155,11 @@ static void unindex_locked(struct session_index *index, struct session *session)
 
 static void free_entry_locked(struct session *session)
 {
+    struct slot *slot = session->slot; /* NULL once wiped */
     session_operates(session, false);
     atomic_store_explicit(&session->handle, CK_INVALID_HANDLE, memory_order_release);
-    session->slot->sessions--;
+    if (slot != NULL && slot->sessions != 0)
+        slot->sessions--;
     session->next_free = state->free_session;
     state->free_session = session;
 }
@@ -193,7 +210,7 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *las
         slot = session->slot;
         *flags = session->flags;
         forget_locked(session);
-        *last = slot->sessions == 0;
+        *last = slot != NULL && slot->sessions == 0;
     }
     lock_release(&state->lock);
     return slot;
@@ -283,8 +300,14 @@ void session_operates(struct session *session, bool operating)
     if (atomic_load_explicit(&session->operating, memory_order_relaxed) == operating ||
         atomic_exchange(&session->operating, operating) == operating)
         return;
-    if (operating)
-        atomic_fetch_add(&session->slot->operations, 1);
-    else
-        atomic_fetch_sub(&session->slot->operations, 1);
+    struct slot *slot = session->slot;
+    if (slot == NULL)
+        return; /* wiped meanwhile, by a fork in a signal handler */
+    if (operating) {
+        atomic_fetch_add(&slot->operations, 1);
+        return;
+    }
+    unsigned open = atomic_load(&slot->operations);
+    while (open != 0 && !atomic_compare_exchange_weak(&slot->operations, &open, open - 1))
+        continue;
 }
