@@ -316,6 +316,14 @@ bool pool_is_low(struct pool *p)
     return low;
 }
 
+uint64_t pool_misses(struct pool *p)
+{
+    lock_acquire(&p->lock);
+    uint64_t misses = p->counts.missed;
+    lock_release(&p->lock);
+    return misses;
+}
+
 void pool_drop(struct pool *p, enum pool_drop cause)
 {
     int saved_errno = errno;

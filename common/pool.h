@@ -98,6 +98,9 @@ size_t pool_fill_end(struct pool *pool, struct pool_fill *fill, size_t written_b
 /* True if a fill would be welcome now: less is held than half of what the demand asks for. */
 bool pool_is_low(struct pool *pool);
 
+/* How often callers found too little: calls of pool_fill_begin() with own_bytes. */
+uint64_t pool_misses(struct pool *pool);
+
 enum pool_drop {
     POOL_DROP_SEED,
     POOL_DROP_LOGIN,
@@ -121,7 +124,7 @@ int64_t pool_expire(struct pool *pool);
 struct pool_counts {
     uint64_t served; /* calls of pool_take() that were served */
     uint64_t served_bytes;
-    uint64_t missed;       /* calls that began a fill */
+    uint64_t missed;       /* calls that found too little */
     uint64_t fills;        /* that put bytes into the pool */
     uint64_t filled_bytes; /* these are served, expired, dropped or held */
     uint64_t expired_bytes;

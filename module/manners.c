@@ -18,9 +18,12 @@ static const int64_t SHORT_CALL_NS = 5 * NS_PER_MS;
 static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
 static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
 
+/* Waiting for less than that takes longer than planned, and the wait is as long as the gain. */
+static const int64_t WORTH_WAITING_NS = NS_PER_MS / 5;
+
 static size_t most_call_bytes(void)
 {
-    return settings()->pool_size_bytes / 2;
+    return settings()->pool_size_bytes;
 }
 
 size_t manners_call_bytes(struct slot *slot, size_t own_bytes)
@@ -72,35 +75,65 @@ static void note_time_locked(struct token_manners *m, size_t asked_bytes, int64_
 static bool is_flat_locked(const struct token_manners *m, size_t asked_bytes, int64_t took_ns)
 {
     int64_t larger_ns = asked_bytes > m->small_bytes ? took_ns : m->larger_ns;
-    return m->small_calls == 2 && larger_ns != 0 && larger_ns <= m->small_ns + m->small_ns / 4;
+    return larger_ns != 0 && larger_ns <= m->small_ns + m->small_ns / 4;
 }
 
-static void grow_locked(struct token_manners *m)
+/* By two steps where not even those can make a call long: from a size that was timed, never from a guess. */
+static void grow_locked(struct token_manners *m, size_t asked_bytes, bool by_two_steps)
 {
-    size_t twice = m->call_bytes * 2;
-    if (twice <= most_call_bytes() && (m->refused_bytes == 0 || twice < m->refused_bytes) &&
-        (m->long_bytes == 0 || twice < m->long_bytes))
+    size_t most = asked_bytes * (by_two_steps ? 4 : 2);
+    if (most > most_call_bytes())
+        most = most_call_bytes();
+    /* All of it may be wiped meanwhile, by a fork in a signal handler. */
+    for (size_t twice = m->call_bytes * 2; twice != 0 && twice <= most; twice = m->call_bytes * 2) {
+        if ((m->refused_bytes != 0 && twice >= m->refused_bytes) ||
+            (m->long_bytes != 0 && twice >= m->long_bytes))
+            break;
         m->call_bytes = twice;
+    }
+}
+
+static void shrink_locked(struct token_manners *m, size_t asked_bytes)
+{
+    m->long_in_a_row = m->short_in_a_row = 0;
+    m->call_bytes /= 2;
+    if (asked_bytes <= m->small_bytes)
+        return;
+    m->long_bytes = asked_bytes;
+    /* It grew because it was no slower than a smaller one. If that was slow by chance, time it anew. */
+    if (m->small_calls == 1)
+        m->small_bytes = m->small_ns = 0;
 }
 
 static void learn_time_locked(struct token_manners *m, size_t asked_bytes, int64_t took_ns)
 {
-    note_time_locked(m, asked_bytes, took_ns);
-    bool cheap = took_ns <= SHORT_CALL_NS || is_flat_locked(m, asked_bytes, took_ns);
+    bool of_this_size = asked_bytes > m->call_bytes / 2; /* the pool may have had no more room */
     size_t least = m->least_bytes > LEAST_CALL_BYTES ? m->least_bytes : LEAST_CALL_BYTES;
-    if (cheap && asked_bytes >= m->call_bytes) {
+    note_time_locked(m, asked_bytes, took_ns);
+    if (!of_this_size)
+        return;
+    m->last_ns = took_ns;
+    bool flat = is_flat_locked(m, asked_bytes, took_ns);
+    if (flat || took_ns <= SHORT_CALL_NS) {
+        bool is_bounded = m->long_bytes != 0;
         m->long_in_a_row = 0;
-        if (m->long_bytes != 0 && ++m->short_in_a_row >= SHORT_CALLS_TO_FORGET)
+        if (is_bounded && ++m->short_in_a_row >= SHORT_CALLS_TO_FORGET)
             m->long_bytes = m->short_in_a_row = 0;
-        grow_locked(m);
-    } else if (!cheap && asked_bytes == m->call_bytes && asked_bytes / 2 >= least &&
-               ++m->long_in_a_row >= LONG_CALLS_TO_SHRINK) {
-        m->long_in_a_row = m->short_in_a_row = 0;
-        /* Long: by its size, or by itself? A call of half the size tells. */
-        if (m->small_bytes != 0 && asked_bytes > m->small_bytes)
-            m->long_bytes = asked_bytes;
-        m->call_bytes = asked_bytes / 2;
+        grow_locked(m, asked_bytes, !is_bounded && (flat || took_ns <= SHORT_CALL_NS / 4));
+    } else if (asked_bytes <= m->call_bytes && m->call_bytes / 2 >= least) {
+        /* Long: by its size, or by itself? If none was smaller yet, a call of half the size tells. */
+        if (asked_bytes <= m->small_bytes || ++m->long_in_a_row >= LONG_CALLS_TO_SHRINK)
+            shrink_locked(m, asked_bytes);
     }
+}
+
+int64_t manners_patience_ns(struct slot *slot)
+{
+    lock_acquire(&slot->manners_lock);
+    const struct token_manners *m = &slot->manners;
+    int64_t last_ns = m->call_bytes > most_call_bytes() / 2 ? m->last_ns : 0;
+    lock_release(&slot->manners_lock);
+    return last_ns >= WORTH_WAITING_NS ? last_ns : 0;
 }
 
 void manners_taken(struct slot *slot, size_t asked_bytes, int64_t took_ns)

@@ -12,6 +12,10 @@
  * much was refused: a request must not cost more calls than without us. */
 size_t manners_call_bytes(struct slot *slot, size_t own_bytes);
 
+/* How long a fill ahead waits where callers empty the pool faster than the token fills it: as long as a call
+ * lasts. 0 where nothing is gained by it, because a call brings no whole pool, or is short. */
+int64_t manners_patience_ns(struct slot *slot);
+
 /* False while a token that failed is left alone. */
 bool manners_may_fill(struct slot *slot);
 

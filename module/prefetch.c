@@ -82,28 +82,47 @@ static bool fill_once(struct slot *slot, struct pool *pool)
     return asked && rv == CKR_OK;
 }
 
+/*
+ * How long to leave the pool to its callers: they found it empty since it was last looked at. Begun at half a
+ * pool, a fill comes too late for them and brings half of one; what they fetch themselves brings a whole.
+ */
+static int64_t patience_ns(struct slot *slot, struct pool *pool)
+{
+    uint64_t misses = pool_misses(pool);
+    bool outrun = misses != slot->misses_seen;
+    slot->misses_seen = misses;
+    return outrun ? manners_patience_ns(slot) : 0;
+}
+
+/* Returns how long to wait before going on with it, 0 if there is nothing to go on with. */
+static int64_t fill(struct slot *slot, struct pool *pool)
+{
+    bool more = manners_may_fill(slot);
+    while (more && !prefetch_must_stop()) {
+        if (slot_is_in_call(slot) || slot_operates(slot))
+            return stand_aside_ns(slot);
+        slot->aside_ns = 0;
+        int64_t wait_ns = patience_ns(slot, pool);
+        if (wait_ns != 0)
+            return wait_ns;
+        more = fill_once(slot, pool) && manners_may_fill(slot);
+    }
+    return atomic_load(&slot->hungry) != 0 ? STAND_ASIDE_NS : 0;
+}
+
 /* Returns when to look at the slot again. */
 static int64_t attend(struct slot *slot)
 {
     struct pool *pool = atomic_load(&slot->pool);
     if (pool == NULL)
         return NEVER_NS;
-    bool aside = false;
     int64_t next_ns = NEVER_NS;
     if (atomic_exchange(&slot->hungry, 0) != 0) {
-        bool more = manners_may_fill(slot);
-        while (more && !prefetch_must_stop()) {
-            aside = slot_is_in_call(slot) || slot_operates(slot);
-            more = !aside && fill_once(slot, pool) && manners_may_fill(slot);
+        int64_t wait_ns = fill(slot, pool);
+        if (wait_ns != 0) {
+            atomic_store(&slot->hungry, 1);
+            next_ns = clock_ticks_ns() + wait_ns;
         }
-    }
-    if (aside) {
-        atomic_store(&slot->hungry, 1);
-        next_ns = clock_ticks_ns() + stand_aside_ns(slot);
-    } else {
-        slot->aside_ns = 0;
-        if (atomic_load(&slot->hungry) != 0)
-            next_ns = clock_ticks_ns() + STAND_ASIDE_NS;
     }
     int64_t expires_ns = pool_expire(pool);
     int64_t idle_ns = hidden_close_idle(slot, IDLE_SESSION_NS);

@@ -42,6 +42,7 @@ struct token_manners {
     int64_t small_ns;        /* the shortest that a call of it lasted, */
     unsigned small_calls;    /* in so many calls, 2 meaning more as well, */
     int64_t larger_ns;       /* and how long the next larger size had lasted, 0 = there was none */
+    int64_t last_ns;         /* how long the last call of about call_bytes lasted, 0 = there was none */
     int64_t retry_at_ns;     /* no fill before this time */
     int64_t pause_ns;        /* how long the last pause was */
     bool failing;            /* no size is taken at present */
@@ -82,7 +83,9 @@ struct slot {
     int64_t hidden_retry_ns; /* do not open one before */
 
     atomic_uint hungry; /* the thread should look at this slot's pool */
-    int64_t aside_ns;   /* how long it stood aside last time; the thread's own */
+    /* The thread's own: */
+    int64_t aside_ns;     /* how long it stood aside last time */
+    uint64_t misses_seen; /* how many draws the pool had missed when it looked last */
 };
 
 /* One place a thread marks while it is in the target for a session; a hint, so threads may share one. */

@@ -186,6 +186,26 @@ START_TEST(calls_grow_where_bytes_cost_nothing)
 }
 END_TEST
 
+static bool calls_are_large(void)
+{
+    words_draw(session, 32, 65536);
+    return target_longest_request() > 32768;
+}
+
+/* A fill that is begun at half a pool comes too late then, and brings half as much. */
+START_TEST(a_demand_beyond_the_token_is_met_in_whole_pools)
+{
+    enum { POOLS = 8 };
+    knob("DELAY_US", "20000");
+    begin("x-pool-max-age: 1min");
+    ck_assert(wait_for(calls_are_large));
+    unsigned before = target_calls("C_GenerateRandom");
+    for (int i = 0; i < POOLS; i++)
+        words_draw(session, 32, 65536);
+    ck_assert_uint_le(target_calls("C_GenerateRandom") - before, POOLS * 2);
+}
+END_TEST
+
 /* 1 KiB takes 20 ms, of which other callers of a serial token would have to wait for every one. */
 START_TEST(calls_stay_short_where_bytes_cost)
 {
@@ -356,6 +376,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, while_the_pool_lasts_an_outage_is_not_noticed, 0, 4);
     tcase_add_test(tcase, a_slow_token_delays_neither_start_nor_warm_callers);
     tcase_add_test(tcase, calls_grow_where_bytes_cost_nothing);
+    tcase_add_test(tcase, a_demand_beyond_the_token_is_met_in_whole_pools);
     tcase_add_test(tcase, calls_stay_short_where_bytes_cost);
     tcase_add_test(tcase, idle_means_silent);
     tcase_add_test(tcase, who_draws_nothing_causes_no_call_of_ours);
