@@ -7,6 +7,8 @@ static void step_in(void *pool);
 #define POOL_TEST_HOOK(pool) step_in(pool)
 #include "../../common/pool.c"
 
+#include "../hang.h"
+
 #include <check.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -265,6 +267,7 @@ int main(void)
     TCase *tcase = tcase_create("pool inside");
     Suite *suite = suite_create("pool inside");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, what_is_served_is_gone_from_memory, 0, SIZES);
     tcase_add_test(tcase, what_is_dropped_is_gone_from_memory);
