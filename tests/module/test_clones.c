@@ -14,7 +14,7 @@
 
 #include "words_seen.h"
 
-enum { DRAWS = 64, DRAW_BYTES = 16, CHILD_HANGS_S = 20 };
+enum { DRAWS = 64, DRAW_BYTES = 16 };
 
 #ifndef MAP_DROPPABLE
 #define MAP_DROPPABLE 0x08
