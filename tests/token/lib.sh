@@ -5,6 +5,9 @@
 # with done_testing.
 set -eu -o pipefail
 
+# Others are to read what we make, and not to write it.
+umask 022
+
 # shellcheck source=tools/setup.sh
 . "$CHECKOUT/tools/setup.sh"
 
