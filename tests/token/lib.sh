@@ -14,7 +14,17 @@ umask 022
 TARGET=$(softhsm_module)
 checks=0
 
+# Root runs some programs as nobody, to whom the folder that TMPDIR names may be closed.
+can_be_reached() {
+    [[ $(id -u) != 0 ]] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$1"
+}
 scratch=$(mktemp -d)
+chmod 755 "$scratch"
+if ! can_be_reached "$scratch"; then
+    rmdir "$scratch"
+    scratch=$(mktemp -d -p /tmp)
+    chmod 755 "$scratch"
+fi
 trap 'rm -rf "$scratch"' EXIT
 new_softhsm_token "$scratch"
 export SOFTHSM2_CONF=$scratch/softhsm2.conf

@@ -186,7 +186,6 @@ configure
 unset P11_PROXY_CONFIG
 modules=$scratch/home/.config/pkcs11/modules
 mkdir -p "$modules"
-chmod 755 "$scratch"
 [[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/tokens"
 looks_as_someone() {
     as_someone "$TOOL" check --module "$PROXY"

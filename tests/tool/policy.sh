@@ -82,6 +82,5 @@ check "a list file that is not there"    complains 2 "$scratch/none" "$TOOL" pol
 unset P11_PROXY_CONFIG
 mkdir -p "$scratch/home/.config/pkcs11/modules"
 printf 'x-disabled-algorithms: DES\n' >"$scratch/home/.config/pkcs11/modules/other.module"
-chmod 755 "$scratch"
 check "--module decides the file" says 1 "/other.module:1: DES" as_someone "$TOOL" policy --module /none/other.so DES
 done_testing
