@@ -8,6 +8,9 @@
 #define NS_PER_MS 1000000LL
 #define NS_PER_S  1000000000LL
 
+/* Looks at two clocks that are so near, two ticks, are one look. */
+#define CLOCK_AT_ONCE_NS (20 * NS_PER_MS)
+
 static inline int64_t clock_read_ns(clockid_t clock)
 {
     struct timespec now;
@@ -34,7 +37,14 @@ static inline int64_t clock_exact_ns(void)
  */
 static inline int64_t clock_offset_ns(void)
 {
-    return clock_read_ns(CLOCK_REALTIME_COARSE) - clock_read_ns(CLOCK_MONOTONIC_COARSE);
+    int64_t before_ns;
+    int64_t wall_ns;
+    do {
+        before_ns = clock_ticks_ns();
+        wall_ns = clock_read_ns(CLOCK_REALTIME_COARSE);
+        /* Again, if the machine let us wait in between: that would look like a step. */
+    } while (clock_ticks_ns() - before_ns > CLOCK_AT_ONCE_NS);
+    return wall_ns - before_ns;
 }
 
 #endif

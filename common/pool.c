@@ -11,9 +11,10 @@
 #include "registers.h"
 #include "wiped.h"
 
-/* Where a test steps between the copy and the look after it; nothing in a library. */
+/* Where a test steps in: between the copy and the look after it, between the parts of such a look, and before it is
+ * said that a drop has seen to a clone. Nothing in a library. */
 #ifndef POOL_TEST_HOOK
-#define POOL_TEST_HOOK(pool)
+#define POOL_TEST_HOOK(moment, pool)
 #endif
 
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
@@ -87,14 +88,17 @@ static int64_t expire_locked(struct pool *p)
     _Atomic uint64_t *sentinel = p->sentinel;
     const _Atomic uint32_t *generation = p->generation;
     bool vanished = sentinel != NULL && atomic_load(sentinel) == 0;
-    bool cloned = generation != NULL && atomic_load(generation) != p->generation_seen;
+    uint32_t now = generation != NULL ? atomic_load(generation) : 0;
+    bool cloned = generation != NULL && now != atomic_load(&p->generation_seen);
     if (!stepped && !vanished && !cloned)
         return now_ns;
     /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
     p->clock_offset_ns = offset_ns;
-    if (generation != NULL)
-        p->generation_seen = atomic_load(generation);
     drop_locked(p, cloned ? POOL_DROP_CLONE : stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
+    /* Not before: who draws meanwhile must not find that all is well, and the old epoch. */
+    POOL_TEST_HOOK(BEFORE_THE_CLONE_IS_SEEN_TO, p);
+    if (generation != NULL)
+        atomic_store(&p->generation_seen, now);
     if (wiped_reassert(p, p->mapped_bytes) == 0 && sentinel != NULL)
         atomic_store(sentinel, 1);
     return now_ns;
@@ -105,10 +109,13 @@ __attribute__((always_inline)) static inline bool
 is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
 {
     const _Atomic uint32_t *generation = p->generation;
-    return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch &&
-           (!GUARD(DROPPABLE) || atomic_load_explicit(sentinel, memory_order_acquire) != 0) &&
-           generation != NULL &&
-           atomic_load_explicit(generation, memory_order_acquire) == p->generation_seen;
+    uint32_t seen = atomic_load_explicit(&p->generation_seen, memory_order_acquire);
+    if (generation == NULL || atomic_load_explicit(generation, memory_order_acquire) != seen ||
+        (GUARD(DROPPABLE) && atomic_load_explicit(sentinel, memory_order_acquire) == 0))
+        return false;
+    POOL_TEST_HOOK(BETWEEN_TWO_LOOKS, p);
+    /* Last: whoever sees to what the others tell of moves it on first, and then says that all is well. */
+    return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch;
 }
 
 /* What is held from there on; nothing, too, if all was wiped since next was read. */
@@ -187,7 +194,7 @@ static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s
     }
     uint64_t epoch = s->epoch;
     move_bytes(buf, s->bytes + s->next, len_bytes);
-    POOL_TEST_HOOK(p);
+    POOL_TEST_HOOK(AFTER_THE_COPY, p);
     s->next += (uint32_t)len_bytes;
     /* Dropped, or the address space copied, while we copied: nobody gets these. */
     if (GUARD(POST_COPY) && !is_intact(p, sentinel, epoch)) {
@@ -211,7 +218,7 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     const _Atomic uint64_t *sentinel = p->sentinel;
     if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
-        POOL_TEST_HOOK(p);
+        POOL_TEST_HOOK(AFTER_THE_COPY, p);
         if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
             p->counts.served++;

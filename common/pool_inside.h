@@ -43,7 +43,7 @@ struct pool {
     _Atomic uint64_t own_sentinel;
     const _Atomic uint32_t *generation; /* the machine's, or own_generation */
     _Atomic uint32_t own_generation;
-    uint32_t generation_seen; /* guarded by lock; read without it */
+    _Atomic uint32_t generation_seen; /* written under the lock; read without it */
 
     /* Guards all below, and the ring's bytes. */
     struct lock lock __attribute__((aligned(CACHE_LINE)));

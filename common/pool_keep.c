@@ -45,7 +45,7 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
         p->sentinel = &p->own_sentinel;
     atomic_store(p->sentinel, 1);
     p->generation = settings->generation != NULL ? settings->generation : &p->own_generation;
-    p->generation_seen = atomic_load(p->generation);
+    atomic_store(&p->generation_seen, atomic_load(p->generation));
     health_remember(&p->health);
     for (unsigned i = 0; i < stripes; i++)
         p->stripes[i].told = p->told != NULL ? &p->told->stripes[i] : NULL;

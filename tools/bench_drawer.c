@@ -61,13 +61,14 @@ static void time_each(struct hand *hand, int64_t until_ns)
 {
     int64_t before_ns = clock_exact_ns();
 
-    while (hand->rv == CKR_OK && before_ns < until_ns) {
+    /* Once at least: a busy machine may let us wait until the time is over. */
+    do {
         hand->rv = hand->list->C_GenerateRandom(hand->session, hand->bytes, hand->size_bytes);
         int64_t after_ns = clock_exact_ns();
         int64_t took_ns = after_ns - before_ns - hand->clock_ns;
         latencies_add(&hand->latencies, took_ns > 0 ? took_ns : 0);
         before_ns = after_ns;
-    }
+    } while (hand->rv == CKR_OK && before_ns < until_ns);
 }
 
 static void time_all(struct hand *hand, int64_t until_ns)
@@ -76,7 +77,7 @@ static void time_all(struct hand *hand, int64_t until_ns)
     int64_t now_ns = begin_ns;
     uint64_t draws = 0, batch = 1;
 
-    while (hand->rv == CKR_OK && now_ns < until_ns) {
+    while (hand->rv == CKR_OK && (draws == 0 || now_ns < until_ns)) {
         int64_t before_ns = now_ns;
         for (uint64_t i = 0; i < batch && hand->rv == CKR_OK; i++)
             hand->rv = hand->list->C_GenerateRandom(hand->session, hand->bytes, hand->size_bytes);

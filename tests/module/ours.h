@@ -17,11 +17,10 @@ static inline bool ours_is_open_beside(unsigned applications)
 
 static inline void draw_until_ours_is_open_beside(unsigned applications, CK_SESSION_HANDLE session)
 {
-    for (int i = 0; i < 50 && !ours_is_open_beside(applications); i++) {
+    while (!ours_is_open_beside(applications)) { /* in vain as long as a test may take */
         words_draw(session, 32, 32768);
         usleep(5000);
     }
-    ck_assert_msg(ours_is_open_beside(applications), "the prefetch opened no session");
 }
 
 /* A session of the application's, and one of ours beside it. */

@@ -2,10 +2,12 @@
 #include "proxy_fixture.h"
 
 #include <check.h>
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +25,7 @@ CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT
 
 static const struct timespec a_moment = {.tv_nsec = 50 * 1000 * 1000};
 
-enum { QUIET_MOMENTS = 4, MOMENTS_IN_10S = 200 };
+enum { QUIET_MOMENTS = 4, MOMENTS_IN_30S = 600 };
 
 static const char *below(const char *name)
 {
@@ -244,21 +246,123 @@ unsigned target_calls_in_all(void)
     return count_lines(below("calls"), NULL, NULL, NULL);
 }
 
+/* The first line of a file of one of our threads, "" if that has ended. */
+static void read_of_thread(const char *thread, const char *file, char line[256])
+{
+    char path[300];
+    line[0] = '\0';
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, file);
+    FILE *opened = fopen(path, "re");
+    if (opened != NULL && fgets(line, 256, opened) == NULL)
+        line[0] = '\0';
+    if (opened != NULL)
+        fclose(opened);
+}
+
+/* How many threads are ours and is_so. */
+static unsigned count_threads(bool (*is_so)(const char *thread))
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.' && is_so(entry->d_name);
+    if (tasks != NULL)
+        closedir(tasks);
+    return count;
+}
+
+static bool is_any(const char *thread)
+{
+    (void)thread;
+    return true;
+}
+
+unsigned threads_now(void)
+{
+    return count_threads(is_any);
+}
+
+/* It runs, or waits for a processor. */
+static bool is_another_at_work(const char *thread)
+{
+    char line[256];
+    read_of_thread(thread, "stat", line);
+    const char *name_ends = strrchr(line, ')');
+    return atol(thread) != syscall(SYS_gettid) && name_ends != NULL &&
+           strncmp(name_ends, ") S", 3) != 0;
+}
+
 void wait_until_quiet(void)
 {
     unsigned before = target_calls_in_all();
-    for (unsigned quiet = 0, moments = 0; quiet < QUIET_MOMENTS && moments < MOMENTS_IN_10S;
+    for (unsigned quiet = 0, moments = 0; quiet < QUIET_MOMENTS && moments < MOMENTS_IN_30S;
          moments++) {
         nanosleep(&a_moment, NULL);
+        bool at_work = count_threads(is_another_at_work) != 0;
         unsigned now = target_calls_in_all();
-        quiet = now == before ? quiet + 1 : 0;
+        quiet = now == before && !at_work ? quiet + 1 : 0;
         before = now;
     }
 }
 
+static unsigned threads_wanted;
+
+static bool threads_are_as_wanted(void)
+{
+    return threads_now() == threads_wanted;
+}
+
+bool threads_become(unsigned count)
+{
+    threads_wanted = count;
+    return wait_for(threads_are_as_wanted);
+}
+
+static long prefetch_found;
+
+static bool is_prefetch(const char *thread)
+{
+    char line[256];
+    read_of_thread(thread, "comm", line);
+    if (strcmp(line, "p11-proxy-fill\n") != 0)
+        return false;
+    prefetch_found = atol(thread);
+    return true;
+}
+
+long prefetch_thread(void)
+{
+    prefetch_found = 0;
+    count_threads(is_prefetch);
+    return prefetch_found;
+}
+
+static long first_thread;
+
+static void *say_which(void *unused)
+{
+    first_thread = syscall(SYS_gettid);
+    return unused;
+}
+
+static bool first_thread_is_gone(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%ld", first_thread);
+    return access(path, F_OK) != 0;
+}
+
+void begin_a_thread_and_end_it(void)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, say_which, NULL), 0);
+    pthread_join(thread, NULL);
+    ck_assert(wait_for(first_thread_is_gone));
+}
+
 bool wait_for(bool (*is_so)(void))
 {
-    for (int moments = 0; moments < MOMENTS_IN_10S; moments++) {
+    for (int moments = 0; moments < MOMENTS_IN_30S; moments++) {
         if (is_so())
             return true;
         nanosleep(&a_moment, NULL);

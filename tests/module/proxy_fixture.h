@@ -72,11 +72,23 @@ unsigned long target_bytes_made(void);
 /* All calls. */
 unsigned target_calls_in_all(void);
 
-/* Waits until the log of calls has stopped growing for a while: the prefetch has what it wants. */
+/* Waits until the log of calls has stopped growing for a while, and all other threads sleep, none waits for a
+ * processor: the prefetch has what it wants. */
 void wait_until_quiet(void);
 
-/* Waits until something is so, ten seconds at most. */
+/* Waits until something is so, half a minute at most. */
 bool wait_for(bool (*is_so)(void));
+
+/* How many threads this process has. The kernel counts one a moment longer than pthread_join() waits for it, so
+ * who expects fewer waits for that. */
+unsigned threads_now(void);
+bool threads_become(unsigned count);
+
+/* With the first thread that a program makes, a sanitizer makes one of its own, to stay. */
+void begin_a_thread_and_end_it(void);
+
+/* The number of the prefetch's thread, 0 if it has none. */
+long prefetch_thread(void);
 
 /* Lines that the proxy wrote, to its log file or on stderr (if captured), that contain text. */
 void capture_stderr(void);

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "../hang.h"
 #include "proxy_fixture.h"
 
 /* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
@@ -23,9 +24,6 @@ enum { ALL_THREADS_ARE_OURS = 0, UNLOADING_IS_THE_END = 0 };
 #else
 enum { ALL_THREADS_ARE_OURS = 1, UNLOADING_IS_THE_END = 1 };
 #endif
-
-/* A test that takes longer hangs; the sanitizers and a loaded machine are slow. */
-enum { HANG_S = 60 };
 
 /* add_tests() calls tcase_add_test() for each. */
 static inline int run_tests(const char *name, void (*add_tests)(TCase *))

@@ -8,7 +8,7 @@
 
 #include "words_seen.h"
 
-enum { CHILD_HANGS_S = 30, THREADS = 4 };
+enum { THREADS = 4 };
 
 static CK_SESSION_HANDLE session;
 

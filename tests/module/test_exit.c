@@ -1,7 +1,6 @@
 /* test_exit.c - the end of a program that did not finalize: the target has ended, and nobody may call it. */
 #include "run.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include <unistd.h>
 
 /* Moments of 50 ms: longer than the thread ever sleeps while it still looks round. */
-enum { CHILD_HANGS_S = 30, A_POOLS_DRAWS = 200, QUIET_MOMENTS = 30, TRIES = 1 };
+enum { A_POOLS_DRAWS = 200, QUIET_MOMENTS = 30, TRIES = 1 };
 
 /* What the prefetch's thread is at when the program leaves, or what the program does at last. */
 enum way { BEFORE_A_FILL, BEFORE_A_CLOSE, ASLEEP, FINALIZES };
@@ -24,26 +23,6 @@ static sem_t fork_may_go_on;
 static long filler; /* the prefetch's thread */
 static unsigned long naps;
 static CK_SESSION_HANDLE hidden; /* the prefetch's session */
-
-/* The prefetch's thread, 0 if it has none. */
-static long find_filler(void)
-{
-    long found = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
-        char path[300];
-        char name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
-        FILE *comm = entry->d_name[0] != '.' ? fopen(path, "re") : NULL;
-        if (comm == NULL)
-            continue;
-        if (fgets(name, sizeof name, comm) != NULL && strcmp(name, "p11-proxy-fill\n") == 0)
-            found = atol(entry->d_name);
-        fclose(comm);
-    }
-    closedir(tasks);
-    return found;
-}
 
 /* How often it went to sleep so far; 0 while it is awake. */
 static unsigned long naps_of_filler(void)
@@ -152,7 +131,7 @@ static void leave(void)
     for (int i = 0; i < A_POOLS_DRAWS; i++)
         fn->C_GenerateRandom(session, bytes, 32);
     wait_until_quiet();
-    filler = find_filler();
+    filler = prefetch_thread();
     hidden = session + 1;
     if (filler == 0 || hidden_session_is_let_go() || !wait_for(filler_is_asleep))
         _exit(2);

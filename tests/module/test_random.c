@@ -1,7 +1,6 @@
 /* test_random.c - what a caller of C_GenerateRandom sees is what the token would have answered. */
 #include "run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -235,16 +234,6 @@ START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
     EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
 }
 END_TEST
-
-static unsigned threads_now(void)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
 
 /* Who may make no thread makes none, and is served from what callers' own calls fetch ahead. */
 START_TEST(without_a_thread_callers_read_ahead)

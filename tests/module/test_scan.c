@@ -11,7 +11,7 @@
 #include "memory_scan.h"
 #include "words_seen.h"
 
-enum { LARGEST = 4096, CHILD_HANGS_S = 60 };
+enum { LARGEST = 4096 };
 
 static CK_SESSION_HANDLE session;
 

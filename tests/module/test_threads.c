@@ -1,7 +1,6 @@
 /* test_threads.c - programs of one thread that fork or end, threads that are cancelled or have little stack. */
 #include "run.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -15,7 +14,7 @@
 
 #include "words_seen.h"
 
-enum { LIVES = 150, CHILD_HANGS_S = 20 };
+enum { LIVES = 150 };
 
 static void worker(void)
 {
@@ -194,28 +193,6 @@ START_TEST(a_program_ends_with_its_last_thread)
 }
 END_TEST
 
-static unsigned threads_before;
-
-static bool there_is_one_more(bool wanted)
-{
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; (entry = readdir(tasks)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(tasks);
-    return (count > threads_before) == wanted;
-}
-
-static bool ours_has_ended(void)
-{
-    return there_is_one_more(false);
-}
-
-static void *do_nothing(void *unused)
-{
-    return unused;
-}
-
 static long mapped_pages(void)
 {
     long pages = 0;
@@ -228,21 +205,18 @@ static long mapped_pages(void)
 /* What a process of several threads may not do, such as entering another user namespace, it may again. */
 START_TEST(the_thread_ends_when_it_has_nothing_to_do)
 {
-    pthread_t first;
-    /* A sanitizer makes a thread of its own with the first of ours. */
-    ck_assert_int_eq(pthread_create(&first, NULL, do_nothing, NULL), 0);
-    pthread_join(first, NULL);
-    while (!there_is_one_more(false))
-        threads_before++;
+    begin_a_thread_and_end_it();
+    unsigned threads = threads_now();
     words_begin();
     proxy_before("counting", "x-pool-max-age: 200ms");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
     long pages = 0;
     for (int i = 0; i < 4; i++) {
+        unsigned calls = target_calls_by_others(NULL);
         words_draw(session, 16, 16384);
-        ck_assert(there_is_one_more(true));
-        ck_assert(wait_for(ours_has_ended));
+        ck_assert(threads_become(threads));
+        ck_assert_uint_gt(target_calls_by_others(NULL), calls); /* it was there */
         /* The next one gets its stack. */
         if (i == 1)
             pages = mapped_pages();
@@ -251,7 +225,7 @@ START_TEST(the_thread_ends_when_it_has_nothing_to_do)
         ck_assert_int_lt(mapped_pages(), pages + 1024);
     words_draw(session, 16, 16384);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert(there_is_one_more(false));
+    ck_assert(threads_become(threads));
     words_check(5 * 2048);
 }
 END_TEST

@@ -11,7 +11,7 @@
 
 #include "unload_fixture.h"
 
-enum { ROUNDS = 5, CHILD_HANGS_S = 30 };
+enum { ROUNDS = 5 };
 
 static uint8_t bytes[64];
 

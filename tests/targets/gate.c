@@ -10,12 +10,14 @@ static unsigned waiting;
 void gate_pass(void)
 {
     pthread_mutex_lock(&lock);
-    while (is_closed && !pthread_equal(closed_by, pthread_self())) {
-        waiting++;
+    /* Said once: those who wait here would wake each other for ever. */
+    bool waits = is_closed && !pthread_equal(closed_by, pthread_self());
+    waiting += waits;
+    if (waits)
         pthread_cond_broadcast(&changed);
+    while (is_closed && !pthread_equal(closed_by, pthread_self()))
         pthread_cond_wait(&changed, &lock);
-        waiting--;
-    }
+    waiting -= waits;
     pthread_mutex_unlock(&lock);
 }
 

@@ -5,13 +5,26 @@
 # with done_testing.
 set -eu -o pipefail
 
+# Others are to read what we make, and not to write it.
+umask 022
+
 # shellcheck source=tools/setup.sh
 . "$CHECKOUT/tools/setup.sh"
 
 TARGET=$(softhsm_module)
 checks=0
 
+# Root runs some programs as nobody, to whom the folder that TMPDIR names may be closed.
+can_be_reached() {
+    [[ $(id -u) != 0 ]] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$1"
+}
 scratch=$(mktemp -d)
+chmod 755 "$scratch"
+if ! can_be_reached "$scratch"; then
+    rmdir "$scratch"
+    scratch=$(mktemp -d -p /tmp)
+    chmod 755 "$scratch"
+fi
 trap 'rm -rf "$scratch"' EXIT
 new_softhsm_token "$scratch"
 export SOFTHSM2_CONF=$scratch/softhsm2.conf

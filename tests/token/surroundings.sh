@@ -3,8 +3,6 @@
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
-chmod 755 "$scratch"
-
 # One whole life, with draws from the token and from the pool.
 cat >"$scratch/life" <<'END'
 C_Initialize pInitArgs=init:2

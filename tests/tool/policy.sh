@@ -50,7 +50,8 @@ for bytes in $'\xe0\x80\x80' $'\xf0\x80\x80\x80' $'\xed\xa0\x80' $'\xf4\x90\x80\
     check "bytes that are no UTF-8 ($(printf %s "$bytes" | od -A n -t x1)): JSON" is_sound_json "MD5$bytes"
 done
 check "UTF-8 is left as it is" says 2 "unknown    Schlüssel €" "$TOOL" policy 'Schlüssel €'
-check "nothing turns the line round"  says 2 "unknown    MD5???gpj" "$TOOL" policy $'MD5\u202egpj'
+# By its bytes: what \u makes of it is the locale's to say.
+check "nothing turns the line round"  says 2 "unknown    MD5???gpj" "$TOOL" policy $'MD5\xe2\x80\xaegpj'
 check "bytes that a terminal acts upon" no_escapes 2 "$TOOL" policy $'MD5\e[31m'
 check_json "--json of the policy" 0 \
     '.policy == "enforce" and (.items | length) == 6 and .items[0].rule.text == "MD5" and
@@ -81,6 +82,5 @@ check "a list file that is not there"    complains 2 "$scratch/none" "$TOOL" pol
 unset P11_PROXY_CONFIG
 mkdir -p "$scratch/home/.config/pkcs11/modules"
 printf 'x-disabled-algorithms: DES\n' >"$scratch/home/.config/pkcs11/modules/other.module"
-chmod 755 "$scratch"
 check "--module decides the file" says 1 "/other.module:1: DES" as_someone "$TOOL" policy --module /none/other.so DES
 done_testing

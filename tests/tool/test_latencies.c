@@ -2,6 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "../hang.h"
 #include "latencies.h"
 
 static struct latencies latencies;
@@ -95,6 +96,7 @@ int main(void)
     SRunner *runner = srunner_create(suite);
     int failed;
 
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, start, NULL);
     tcase_add_test(tcase, nothing_is_told_as_zero);
     tcase_add_test(tcase, short_times_are_exact);

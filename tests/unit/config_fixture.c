@@ -50,6 +50,7 @@ void fixture_setup(void)
 {
     static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
 
+    umask(022); /* for those who become somebody else */
     snprintf(root, sizeof root, "/tmp/p11-proxy-config.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(root));
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "policy.h"
 
 #define NOW_S 1800000000 /* 2027-01-15 */
@@ -126,7 +127,7 @@ static inline int run_cases(const char *name, const TTest *const *tests, size_t 
 {
     Suite *suite = suite_create(name);
     TCase *cases = tcase_create(name);
-    tcase_set_timeout(cases, 60);
+    tcase_set_timeout(cases, HANG_S);
     for (size_t i = 0; i < count; i++)
         tcase_add_test(cases, tests[i]);
     suite_add_tcase(suite, cases);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "clones.h"
 
 #define IS_NEW(event) clones_is_new_generation(event, sizeof(event) - 1)
@@ -52,6 +53,7 @@ int main(void)
     TCase *tcase = tcase_create("clones");
     Suite *suite = suite_create("clones");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_test(tcase, a_new_vm_generation_is_known_by_its_line);
     tcase_add_test(tcase, a_descriptor_that_became_somebody_elses_is_left_alone);
     tcase_add_test(tcase, a_machine_without_the_device_has_no_generation);

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "config_fixture.h"
 #include "file.h"
 #include "nearest.h"
@@ -412,6 +413,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);
     tcase_add_test(tcase, without_any_file_everything_has_its_default);
     tcase_add_test(tcase, every_key_takes_what_the_manual_says);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "config_fixture.h"
 
 static void put_three_policies(void)
@@ -318,6 +319,7 @@ int main(void)
     int failed;
 
     started_as = getuid();
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, fixture_setup, fixture_teardown);
     tcase_add_test(tcase, later_files_override_earlier_ones_key_by_key);
     tcase_add_test(tcase, user_config_of_the_system_is_honoured);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "../hang.h"
 #include "health.h"
 
 enum {
@@ -303,7 +304,7 @@ int main(void)
     TCase *tcase = tcase_create("health");
     Suite *suite = suite_create("health");
     SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, getenv("TESTS_LONG") != NULL ? LONG_S : 60);
+    tcase_set_timeout(tcase, getenv("TESTS_LONG") != NULL ? LONG_S : HANG_S);
     tcase_add_checked_fixture(tcase, set_up, NULL);
     tcase_add_loop_test(tcase, a_generator_that_failed_is_caught, 0, FAILURES);
     tcase_add_loop_test(tcase, a_generator_that_fails_on_the_way_is_caught, 0, FAILURES);

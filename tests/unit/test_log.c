@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "log.h"
 
 static char folder[64], socket_path[96], file_path[96];
@@ -461,6 +462,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, settings_are_a_destination_and_perhaps_a_level);
     tcase_add_test(tcase, bad_settings_are_refused_and_change_nothing);

@@ -11,6 +11,7 @@ typedef CK_FLAGS *CK_FLAGS_PTR;
 typedef CK_ULONG CK_SESSION_VALIDATION_FLAGS_TYPE;
 typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 
+#include "../hang.h"
 #include "functions.h"
 
 #define P11_UPTO 300
@@ -41,6 +42,7 @@ int main(void)
     TCase *tcase = tcase_create("rows");
     Suite *suite = suite_create("nss_rows");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);

@@ -1,6 +1,7 @@
 /* test_pool.c - a pool serves each byte once, young, within its budget, and nothing to a child. */
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,11 +9,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../hang.h"
 #include "clock.h"
 #include "pool.h"
 
 /* What the clocks say on top of the true time: this program is linked with a clock of its own. */
 static int64_t ahead_ns, wall_ahead_ns;
+
+static const int64_t PAUSE_NS = NS_PER_S;
+static unsigned looks_before_pause; /* at a clock; 0: no pause */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -20,6 +25,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 /* It stands still, so that nothing expires while a test runs. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
+    if (looks_before_pause != 0 && --looks_before_pause == 0)
+        ahead_ns += PAUSE_NS;
     int64_t ns = 1000 * NS_PER_S + ahead_ns;
     if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)
         ns += wall_ahead_ns;
@@ -33,13 +40,24 @@ static struct pool_settings settings;
 static struct pool *pool;
 static uint8_t served[64 * 1024];
 
+/* Small draws come out of the processor's own stripe, and what is left of another one's is not looked for. */
+static void stay_on_this_processor(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
 static void set_up(void)
 {
+    stay_on_this_processor();
     budget = mmap(NULL, sizeof *budget, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     atomic_store(budget, 64 * 1024);
     settings = (struct pool_settings){
         .capacity_bytes = 64 * 1024, .max_age_ns = 10 * NS_PER_S, .budget = budget};
     ahead_ns = wall_ahead_ns = 0;
+    looks_before_pause = 0;
     ck_assert_int_eq(pool_create(&pool, &settings), 0);
 }
 
@@ -95,8 +113,7 @@ static size_t drink(struct pool *from, size_t piece_bytes)
     while (got + piece_bytes <= sizeof served &&
            pool_take(from, served + got, piece_bytes) != POOL_MISS)
         got += piece_bytes;
-    for (size_t i = 0; i < got; i++)
-        ck_assert_uint_ne(served[i], 0);
+    ck_assert_ptr_null(memchr(served, 0, got));
     return got;
 }
 
@@ -251,6 +268,21 @@ START_TEST(a_step_of_the_wall_clock_drops_everything)
 }
 END_TEST
 
+/* The machine lets the process wait, before any of the looks that it takes at the clocks: that is no step. */
+START_TEST(a_pause_of_the_process_drops_nothing)
+{
+    fill(pool, 16);
+    ahead_ns += 4 * NS_PER_MS; /* the next tick */
+    looks_before_pause = (unsigned)_i;
+    enum pool_answer small = pool_take(pool, served, 16);
+    enum pool_answer large = pool_take(pool, served, 300);
+    looks_before_pause = 0; /* Check reads the clock, too */
+    ck_assert_int_ne(small, POOL_MISS);
+    ck_assert_int_ne(large, POOL_MISS);
+    ck_assert_uint_eq(counts(pool).drops[POOL_DROP_CLOCK], 0);
+}
+END_TEST
+
 /* A page of the kernel's, where there is one; here a number of ours. */
 START_TEST(another_generation_of_the_machine_drops_everything)
 {
@@ -371,6 +403,7 @@ int main(void)
     TCase *tcase = tcase_create("pool");
     Suite *suite = suite_create("pool");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, a_new_pool_holds_nothing_and_grows_by_what_it_missed);
     tcase_add_loop_test(tcase, what_went_in_comes_out_once, 1, 40);
@@ -384,6 +417,7 @@ int main(void)
     tcase_add_test(tcase, a_clock_that_goes_back_a_little_makes_all_too_old);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, 1, 2);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything, -1, 0);
+    tcase_add_loop_test(tcase, a_pause_of_the_process_drops_nothing, 1, 10);
     tcase_add_test(tcase, another_generation_of_the_machine_drops_everything);
     tcase_add_test(tcase, a_drop_leaves_nothing_and_throws_the_open_fill_away);
     tcase_add_test(tcase, two_pools_share_one_budget);

@@ -3,9 +3,12 @@
  * It includes pool.c itself, to step in between the copy and the look after it, and to see memory that no
  * caller sees.
  */
-static void step_in(void *pool);
-#define POOL_TEST_HOOK(pool) step_in(pool)
+enum moment { AFTER_THE_COPY, BETWEEN_TWO_LOOKS, BEFORE_THE_CLONE_IS_SEEN_TO };
+static void step_in(enum moment moment);
+#define POOL_TEST_HOOK(moment, pool) step_in(moment)
 #include "../../common/pool.c"
+
+#include "../hang.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -30,11 +33,13 @@ static const struct pool_settings settings = {.capacity_bytes = 64 * 1024,
 
 static struct pool *pool;
 static void (*stepping_in)(void); /* NULL: nobody does */
+static enum moment stepping_in_at;
 static uint64_t next_byte;
 
-static void step_in(void *its_pool)
+static void step_in(enum moment moment)
 {
-    (void)its_pool;
+    if (moment != stepping_in_at)
+        return;
     void (*once)(void) = stepping_in;
     stepping_in = NULL;
     if (once != NULL)
@@ -66,6 +71,7 @@ static void set_up(void)
     ahead_ns = 0;
     next_byte = 0;
     stepping_in = NULL;
+    stepping_in_at = AFTER_THE_COPY;
     ck_assert_int_eq(pool_create(&pool, &settings), 0);
     for (int i = 0; i < 4; i++)
         fill();
@@ -201,6 +207,68 @@ START_TEST(what_happens_while_a_draw_copies_takes_the_bytes_back)
 }
 END_TEST
 
+static void the_machine_is_cloned(void)
+{
+    atomic_fetch_add(&pool->own_generation, 1);
+}
+
+/* On another processor, so that all is well again but for the epoch. */
+static void somebody_else_sees_to_a_clone(void)
+{
+    the_machine_is_cloned();
+    expire_locked(pool);
+}
+
+static void somebody_else_sees_to_a_vanished_page(void)
+{
+    droppable_page_vanishes();
+    expire_locked(pool);
+}
+
+static void (*const seen_to[])(void) = {somebody_else_sees_to_a_clone,
+                                        somebody_else_sees_to_a_vanished_page};
+
+static void (*seen_to_next)(void);
+
+static void it_comes_with_the_last_look(void)
+{
+    stepping_in_at = BETWEEN_TWO_LOOKS;
+    stepping_in = seen_to_next;
+}
+
+START_TEST(what_is_seen_to_in_the_midst_of_the_last_look_takes_the_bytes_back)
+{
+    ck_assert(is_served(16)); /* of the stripe, whose lock is not the one that a drop wants */
+    seen_to_next = seen_to[_i];
+    stepping_in = it_comes_with_the_last_look;
+    ck_assert(!is_served(16));
+    ck_assert_ptr_null(stepping_in);
+    fill();
+    ck_assert(is_served(16));
+}
+END_TEST
+
+static uint64_t epoch_before;
+static bool was_intact;
+
+static void somebody_else_looks(void)
+{
+    was_intact = is_intact(pool, pool->sentinel, epoch_before);
+}
+
+START_TEST(a_clone_is_seen_to_before_it_is_said_so)
+{
+    epoch_before = atomic_load(&pool->epoch);
+    was_intact = true;
+    the_machine_is_cloned();
+    stepping_in_at = BEFORE_THE_CLONE_IS_SEEN_TO;
+    stepping_in = somebody_else_looks;
+    ck_assert(!is_served(16));
+    ck_assert(!was_intact);
+    ck_assert(!is_intact(pool, pool->sentinel, epoch_before));
+}
+END_TEST
+
 static uint8_t first[16], second[16];
 
 static void somebody_else_draws(void)
@@ -265,6 +333,7 @@ int main(void)
     TCase *tcase = tcase_create("pool inside");
     Suite *suite = suite_create("pool inside");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_loop_test(tcase, what_is_served_is_gone_from_memory, 0, SIZES);
     tcase_add_test(tcase, what_is_dropped_is_gone_from_memory);
@@ -274,6 +343,9 @@ int main(void)
                         0, SIZES);
     tcase_add_loop_test(tcase, what_happens_while_a_draw_copies_takes_the_bytes_back, 0,
                         SIZES * INTERRUPTIONS);
+    tcase_add_loop_test(tcase, what_is_seen_to_in_the_midst_of_the_last_look_takes_the_bytes_back,
+                        0, sizeof seen_to / sizeof *seen_to);
+    tcase_add_test(tcase, a_clone_is_seen_to_before_it_is_said_so);
     tcase_add_test(tcase, two_draws_from_one_stripe_at_once_get_different_bytes);
     tcase_add_loop_test(tcase, a_pool_wiped_in_the_middle_of_a_draw_serves_nothing_ever_after, 0,
                         SIZES);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../hang.h"
 #include "statistics.h"
 
 static struct statistics_slot slot;
@@ -91,6 +92,7 @@ int main(void)
     TCase *tcase = tcase_create("statistics");
     Suite *suite = suite_create("statistics");
     SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
     tcase_add_test(tcase, sizes_are_powers_of_two);
     tcase_add_test(tcase, nothing_seen_is_nothing_known);
     tcase_add_test(tcase, one_size_is_all_that_is_known);
