@@ -12,8 +12,8 @@
 /* What is configured and where, and files that others may write. */
 void check_settings(struct findings *findings, const struct config *config);
 
-/* A file that somebody else than root and this user can write or replace. what names it in the
- * sentence. */
+/* A file that somebody else than root and this user can write or replace, and what takes that right
+ * away. what names it in the sentence. */
 void check_writers(struct findings *findings, const char *about, const char *what,
                    const char *path);
 

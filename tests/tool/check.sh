@@ -4,6 +4,7 @@
 . "$CHECKOUT/tests/tool/lib.sh"
 
 check_common_options check
+check_module_option check
 check "an argument" complains 2 "'surplus'" "$TOOL" check surplus
 
 looks() {
@@ -122,8 +123,59 @@ check "and what to do"           grep -F "chmod o-w $P11_PROXY_CONFIG" "$scratch
 chmod 644 "$P11_PROXY_CONFIG"
 mkdir -m 777 "$scratch/open"
 cp "$P11_PROXY_CONFIG" "$scratch/open/p11-proxy.module"
-check "everybody may replace it" says 1 "everybody may write the folder of the configuration: $scratch/open" \
+check "everybody may replace it" says 1 "everybody may write a folder above the configuration: $scratch/open" \
     env P11_PROXY_CONFIG="$scratch/open/p11-proxy.module" "$TOOL" check
+mkdir -m 755 "$scratch/open/inner"
+cp "$P11_PROXY_CONFIG" "$scratch/open/inner/p11-proxy.module"
+check "or the folder that it is in" says 1 "everybody may write a folder above the configuration: $scratch/open" \
+    env P11_PROXY_CONFIG="$scratch/open/inner/p11-proxy.module" "$TOOL" check
+chmod 1777 "$scratch/open"
+no_writers() {
+    exits 0 looks && ! grep -F "may write" "$scratch/out"
+}
+in_open() {
+    P11_PROXY_CONFIG=$scratch/open/inner/p11-proxy.module "$@"
+}
+check "where each may touch his own only, nobody may" in_open no_writers
+
+# What is advised is done, and then there is nothing more to advise. A group of our own that is not root's.
+group=$(id -G | tr ' ' '\n' | grep -vx 0 | head -n 1 || true)
+[[ $(id -u) != 0 ]] || group=65534
+advised() {
+    sed -n 's/^ *-> \(.*: \)\{0,1\}\(ch\(own\|mod\) .*\)/\2/p' "$scratch/out"
+}
+mended() {
+    local code=0
+    "$TOOL" check --module "$PROXY" >"$scratch/out" || code=$?
+    [[ $code == "$1" ]] && grep -F -- "$2" "$scratch/out" && bash -eux -c "$(advised)" && no_writers
+}
+check "nobody else may write it" no_writers
+for mode in 666 646 664; do
+    [[ -n $group ]] || break
+    configure
+    chgrp "$group" "$P11_PROXY_CONFIG"
+    chmod $mode "$P11_PROXY_CONFIG"
+    case $mode in
+    664) check "a group may: the advice mends it" mended 0 "group $group may write the configuration: $P11_PROXY_CONFIG" ;;
+    *) check "mode $mode: the advice mends it" mended 1 "everybody may write the configuration: $P11_PROXY_CONFIG" ;;
+    esac
+done
+if [[ $(id -u) == 0 ]]; then
+    for mode in 644 664 666; do
+        chown 12345:54321 "$P11_PROXY_CONFIG"
+        chmod $mode "$P11_PROXY_CONFIG"
+        case $mode in
+        644) check "another user's: the advice mends it" mended 0 "user 12345 may write the configuration" ;;
+        664) check "and another group's: likewise" mended 0 "user 12345 and group 54321 may write the configuration" ;;
+        666) check "and everybody's: likewise" mended 1 "everybody may write the configuration" ;;
+        esac
+    done
+    chown 12345:54321 "$scratch/open" && chmod 775 "$scratch/open"
+    check "a folder: likewise"   in_open mended 0 "user 12345 and group 54321 may write a folder above the configuration: $scratch/open"
+else
+    skip_check "another user's" "it takes root"
+fi
+configure
 cp "$TARGET" "$scratch/softhsm.so"
 chmod 666 "$scratch/softhsm.so"
 TARGET=$scratch/softhsm.so configure
