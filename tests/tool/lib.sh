@@ -54,6 +54,10 @@ check_json() {
     fi
 }
 
+# "${on_machine[@]}" VARIABLE=VALUE... COMMAND...: as tests/tool/machine.c lets it see the machine.
+# shellcheck disable=SC2034
+on_machine=(env "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "LD_PRELOAD=$MACHINE_LIBRARY")
+
 # What is the same for every subcommand.
 check_common_options() {
     check "$1: --help"            says 0 "usage: p11-proxy $1" "$TOOL" "$1" --help

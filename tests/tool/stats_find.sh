@@ -76,6 +76,41 @@ for word in close reuse; do
     end_pretence
 done
 
+# What happens while it looks. The command has the pretender's ends, of which it writes one and reads the other.
+input=$scratch/told
+mkfifo "$input"
+exec {told}<>"$input"
+changes() {
+    "${as[@]}" "${on_machine[@]}" AT_DESCRIPTORS='echo go >&3; read -r word <&4' \
+        "$TOOL" stats "$@" 3>&"$told" 4<&"$heard"
+}
+as=()
+pretend finalize
+check "C_Finalize meanwhile is no closed descriptor" \
+    complains 1 "process $pid (pretender) does not use the proxy, or has" changes "$pid"
+end_pretence
+pretend renew
+check "C_Finalize and C_Initialize meanwhile: it is found" says 0 "slot 7, token 'first token'" changes "$pid"
+end_pretence
+if [[ $(id -u) == 0 ]]; then
+    as=(as_someone)
+    pretend as_someone renew
+    check "likewise by who may not look at mappings" says 0 "slot 7, token 'first token'" changes "$pid"
+    end_pretence
+fi
+input=$scratch/hold
+
+# Each descriptor is looked at once, however many counters there are.
+looks_at_many() {
+    rm -f "$scratch/looks"
+    "${on_machine[@]}" LOOKS="$scratch/looks" "$TOOL" stats --json "$pid" >"$scratch/out" && read -r looks <"$scratch/looks" &&
+        echo "$looks links" && [[ $looks -gt 200 && $looks -lt 400 ]]
+}
+pretend many
+check "a process with very many counters" looks_at_many
+check_json "of which some are shown" 0 '.processes | length == 16' stats --json
+end_pretence
+
 # Others' processes.
 pid=$first
 if [[ $(id -u) == 0 ]]; then
