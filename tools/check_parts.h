@@ -42,4 +42,7 @@ void check_machine(struct findings *findings, const struct config *config);
 /* Whether p11-kit knows the proxy, and the target beside it. config may be NULL. */
 void check_p11_kit(struct findings *findings, const struct config *config, const char *module_path);
 
+/* Whether the p11-kit that programs get looks in these places. Loads its library in a child. */
+void check_p11_kit_paths(struct findings *findings, const struct config_places *places);
+
 #endif
