@@ -129,6 +129,7 @@ check_metric "alarms"            'p11_proxy_alarms_total{slot="7",token="first t
 check_metric "a refusal" 'p11_proxy_refusals_total{file="/etc/pkcs11/modules/p11-proxy.module",line="5",mechanism="key",policy="enforce",rule="RSA keySize < 2048"} 1003'
 check_metric "a mechanism"       'p11_proxy_mechanism_calls_total{mechanism="CKM_AES_CBC"} 20'
 check_metric "the process" 'p11_proxy_info{mix="kernel",policy="enforce",pool="on",target="/usr/lib/target.so",thread="on",version="9.8.7"} 1'
+check "openmetrics: all rules"  keeps_the_rules
 check "openmetrics: units"       says 0 '# UNIT p11_proxy_drawn_bytes bytes' stats --format=openmetrics
 check "openmetrics: an end"      test "$(tail -n 1 "$scratch/out")" == '# EOF'
 end_pretence

@@ -35,7 +35,11 @@ check "one of two named is not there" exits 1 "$TOOL" stats "$gone" "$first"
 check "the other is shown"       grep -F "process $first (" "$scratch/out"
 end_pretence
 check_all "who ended is gone"    "$first, $pid" ". == [$first]"
+pretend twice
+check "two copies: OpenMetrics that keeps all rules" keeps_the_rules
+end_pretence
 pretend "same twice"
+check "one module twice: OpenMetrics has no series twice" keeps_the_rules
 check_metric "one module twice in a process" 'p11_proxy_missed_draws_total{slot="7",token="first token"} 12'
 end_pretence
 pretend split
@@ -175,6 +179,7 @@ check_json "hostile: JSON that can be read" 0 '.processes[0] | .target | test("^
 check_json "hostile: no slot twice" 0 '.processes[0].slots | map(.slot) | length == (unique | length)' stats --json
 check_json "hostile: no mechanism twice" 0 '.processes[0].mechanisms | length == 2' stats --json
 check_json "hostile: no refusal twice" 0 '.processes[0].refusals | length == (unique | length)' stats --json
+check "hostile: OpenMetrics that keeps all rules" keeps_the_rules
 check_metric "what is hostile is read by both parsers" 'p11_proxy_calls_total{slot="unknown",token=""} 0'
 end_pretence
 check_all "the first is still there" "$first" ". == [$first]"

@@ -64,6 +64,12 @@ check_stats_json() {
     check_json "$1" 0 ".processes[0] | $2" stats --json
 }
 
+# Of our process: OpenMetrics as its specification has it, with the same labels as JSON.
+keeps_the_rules() {
+    stats --json >"$scratch/json" && stats --format=openmetrics >"$scratch/out" &&
+        "$CHECKOUT/tests/tool/openmetrics_rules.py" "$scratch/json" <"$scratch/out"
+}
+
 # check_metric WHAT SAMPLE: in OpenMetrics of our process, as openmetrics.py prints it.
 has_sample() {
     stats --format=openmetrics | "$CHECKOUT/tests/tool/openmetrics.py" >"$scratch/samples" &&
