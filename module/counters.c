@@ -144,8 +144,9 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
 void counters_begin(uint64_t flags, const char *target)
 {
     int saved_errno = errno;
-    close_descriptor();
+    /* In this order: who is mapped and has no descriptor seems to have closed it. */
     unshare_mapping();
+    close_descriptor();
     if (make_memfd()) {
         lock_acquire(&state->lock);
         describe(mapping, flags, target);
@@ -168,10 +169,10 @@ void counters_end(void)
 void counters_free(void)
 {
     int saved_errno = errno;
-    close_descriptor();
     if (mapping != NULL)
         munmap(mapping, sizeof *mapping);
     mapping = NULL;
+    close_descriptor();
     errno = saved_errno;
 }
 

@@ -31,8 +31,7 @@ enum {
     SIZE_MOST_BYTES = 1024 * 1024,
     SECONDS_MOST = 3600,
     SLICE_NS = 100 * 1000 * 1000,
-    WARM_UP_SLICES = 3, /* in which the proxy learns how much the token likes to be asked for */
-    BAR_CELLS = 40
+    WARM_UP_SLICES = 3 /* in which the proxy learns how much the token likes to be asked for */
 };
 
 #define SIMULATE_MOST_NS NS_PER_S
@@ -80,20 +79,6 @@ static bool parse_time(const char *text, int64_t *ns)
     return false;
 }
 
-static void show_progress(int64_t done_ns, int64_t all_ns)
-{
-    const char *term = getenv("TERM");
-    int cells = done_ns < all_ns ? (int)(BAR_CELLS * done_ns / all_ns) : BAR_CELLS;
-
-    if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0)
-        return;
-    if (done_ns < all_ns)
-        fprintf(stderr, "\r[%.*s%*s] %3d%%", cells, "########################################",
-                BAR_CELLS - cells, "", 100 * cells / BAR_CELLS);
-    else
-        fprintf(stderr, "\r%*s\r", BAR_CELLS + 8, "");
-}
-
 static bool draw_both(const struct drawer drawers[2], const char *const paths[2], bool counts,
                       struct message *message)
 {
@@ -118,10 +103,10 @@ static bool measure(const struct request *request, const struct drawer drawers[2
         drawn = draw_both(drawers, paths, /* counts= */ false, message);
     begin_ns = clock_exact_ns();
     do {
-        show_progress(clock_exact_ns() - begin_ns, all_ns);
+        progress_show(clock_exact_ns() - begin_ns, all_ns);
         drawn = drawn && draw_both(drawers, paths, /* counts= */ true, message);
     } while (drawn && clock_exact_ns() - begin_ns < all_ns);
-    show_progress(all_ns, all_ns);
+    progress_end();
     return drawn;
 }
 
@@ -249,14 +234,12 @@ static int bench(struct request *request)
     struct config *config = NULL;
     struct message message;
     char module_path[PATH_MAX];
-    int rc;
+    int rc = 0;
 
-    if (request->plot != NULL && !plot_is_possible()) {
-        fputs("p11-proxy bench: --plot needs gnuplot, which is not installed or does not run\n",
-              stderr);
-        return EXIT_BAD;
-    }
-    rc = load_config(&config, request->common.module_path, &message);
+    if (request->plot != NULL && !plot_is_possible(request->plot, &message))
+        rc = -EIO;
+    if (rc == 0)
+        rc = load_config(&config, request->common.module_path, &message);
     if (rc == 0)
         rc = config_check_target(config, &message);
     /* A path with a slash, which dlopen() does not look for elsewhere. */
@@ -301,7 +284,7 @@ int bench_command(int argc, char **argv)
     unsigned long number;
     int option, code;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 's':
             if (!parse_count(optarg, SIZE_MOST_BYTES, &number))
@@ -323,6 +306,8 @@ int bench_command(int argc, char **argv)
                              optarg);
             break;
         case 'p':
+            if (optarg[0] == '\0')
+                return wrong(argv[0], "--plot is no path", optarg);
             request.plot = optarg;
             break;
         default:

@@ -65,8 +65,16 @@ void drawer_stop(struct drawer *drawer);
  * would: callers wait side by side. Call it once. False if its tables cannot be written for good. */
 bool simulate_delay(const struct token_module *module, int64_t delay_ns);
 
-/* Whether gnuplot can be started. */
-bool plot_is_possible(void);
+/*
+ * Shows on stderr how far it is, if that is a terminal with room for a bar. A signal that ends the
+ * process removes the bar first.
+ */
+void progress_show(int64_t done_ns, int64_t all_ns);
+void progress_end(void);
+
+/* Whether gnuplot can be started, and path be written; asked before an hour is spent on measuring. If
+ * not, the message says why. */
+bool plot_is_possible(const char *path, struct message *message);
 
 /* Draws both as an SVG file. 0, or -EIO with a message. */
 int plot_write(const char *path, const struct load *load, const struct drawn *straight,

@@ -123,7 +123,7 @@ int check_command(int argc, char **argv)
     struct common_options common = {.module_path = installed_module};
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         int code = common_option(option, argv[0], help, &common);
         if (code != GO_ON)
             return code;

@@ -135,6 +135,7 @@ void check_p11_kit(struct findings *findings, const struct config *config, const
     size_t from = 0;
 
     config_places_default(&places, module_path);
+    check_p11_kit_paths(findings, &places);
     if (config_user_mode(&mode, &places, &message) != 0) {
         found(findings, MARK_PROBLEM, "p11-kit", "%s", message.text);
         advise(findings, "mend that; p11-kit may refuse it too");

@@ -12,8 +12,8 @@
 /* What is configured and where, and files that others may write. */
 void check_settings(struct findings *findings, const struct config *config);
 
-/* A file that somebody else than root and this user can write or replace. what names it in the
- * sentence. */
+/* A file that somebody else than root and this user can write or replace, and what takes that right
+ * away. what names it in the sentence. */
 void check_writers(struct findings *findings, const char *about, const char *what,
                    const char *path);
 
@@ -41,5 +41,8 @@ void check_machine(struct findings *findings, const struct config *config);
 
 /* Whether p11-kit knows the proxy, and the target beside it. config may be NULL. */
 void check_p11_kit(struct findings *findings, const struct config *config, const char *module_path);
+
+/* Whether the p11-kit that programs get looks in these places. Loads its library in a child. */
+void check_p11_kit_paths(struct findings *findings, const struct config_places *places);
 
 #endif

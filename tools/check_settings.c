@@ -1,49 +1,10 @@
-/* check_settings.c - what is configured and where, the policy, and who else may change it. */
+/* check_settings.c - what is configured and where, and the policy. */
 #include "check_parts.h"
 #include "tool.h"
 
-#include <libgen.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { IDLE_RULES_SHOWN = 8 };
-
-/* Who may write a folder may put another file in the place of this one. */
-static void check_folder(struct findings *findings, const char *about, const char *what,
-                         const char *path)
-{
-    char folder[PATH_MAX];
-    struct stat st;
-
-    snprintf(folder, sizeof folder, "%s", path);
-    const char *name = dirname(folder);
-    if (stat(name, &st) != 0 || (st.st_mode & (S_IWOTH | S_ISVTX)) != S_IWOTH)
-        return;
-    found(findings, MARK_PROBLEM, about, "everybody may write the folder of %s: %s", what, name);
-    advise(findings, "chmod o-w %s", name);
-}
-
-void check_writers(struct findings *findings, const char *about, const char *what, const char *path)
-{
-    struct stat st;
-
-    check_folder(findings, about, what, path);
-    if (stat(path, &st) != 0)
-        return;
-    if ((st.st_mode & S_IWOTH) != 0) {
-        found(findings, MARK_PROBLEM, about, "everybody may write %s: %s", what, path);
-        advise(findings, "chmod o-w %s", path);
-    } else if (st.st_uid != 0 && st.st_uid != getuid()) {
-        found(findings, MARK_NOTE, about, "%s belongs to user %u: %s", what, (unsigned)st.st_uid,
-              path);
-        advise(findings, "whoever is that user decides; if that is not meant: chown root %s", path);
-    } else if ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0) {
-        found(findings, MARK_NOTE, about, "group %u may write %s: %s", (unsigned)st.st_gid, what,
-              path);
-        advise(findings, "whoever is in it decides; if that is not meant: chmod g-w %s", path);
-    }
-}
 
 /* Whether an earlier setting came from the same place. */
 static bool is_first_from(const struct config *config, int index)

@@ -33,21 +33,37 @@ static int print_help(void)
     return end_of_output(EXIT_FINE);
 }
 
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+/* argv[0] is the command's name. */
+static int run(int argc, char **argv)
+{
+    const struct command *command = find_command(argv[0]);
+
+    if (command == NULL)
+        return usage_error("p11-proxy", "there is no command '%s'", argv[0]);
+    argv[0] = (char *)command->full_name; /* getopt_long() only reads it */
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
 
     if (word == NULL)
         return usage_error("p11-proxy", "which command?");
+    if (strcmp(word, "help") == 0 && argc > 2)
+        return run(2, (char *[]){argv[2], (char *)"--help", NULL});
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return print_help();
     if (strcmp(word, "--version") == 0)
         return print_version();
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(word, commands[i].name) != 0)
-            continue;
-        argv[1] = (char *)commands[i].full_name; /* getopt_long() only reads it */
-        return commands[i].run(argc - 1, argv + 1);
-    }
-    return usage_error("p11-proxy", "there is no command '%s'", word);
+    return run(argc - 1, argv + 1);
 }

@@ -5,6 +5,8 @@ int common_option(int option, const char *command, const char *help, struct comm
 {
     switch (option) {
     case 'm':
+        if (optarg[0] == '\0')
+            return usage_error(command, "--module is no path: ''");
         common->module_path = optarg;
         return GO_ON;
     case 'j':

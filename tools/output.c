@@ -1,6 +1,7 @@
 /* output.c - how the tool writes: plain or coloured text, JSON, and complaints about usage. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,9 @@ int print_version(void)
 int end_of_output(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    /* Who reads no further, as head(1) does, wants none; that is where SIGPIPE is ignored. */
+    if (errno == EPIPE)
         return code;
     perror("p11-proxy: cannot write");
     return EXIT_BAD;

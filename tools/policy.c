@@ -88,8 +88,10 @@ static void print_json_verdict(const char *text, const struct verdict_of_name *v
     printf(", \"verdict\": \"%s\", \"audited\": %s, \"rule\": ", words[in_force],
            in_force != v->verdict ? "true" : "false");
     put_json_rule(v->rule);
-    if (v->min_key_bits != 0 && v->min_key_bits != POLICY_BITS_UNKNOWN)
+    if (v->min_key_bits != POLICY_BITS_UNKNOWN)
         printf(", \"min_key_bits\": %" PRIu64, v->min_key_bits);
+    else
+        fputs(", \"min_key_bits\": null", stdout);
     fputs(", \"except\": [", stdout);
     for (size_t i = 0; i < v->exceptions; i++) {
         printf("%s{\"mechanism\": \"%s\", \"rule\": ", i > 0 ? ", " : "",
@@ -188,7 +190,7 @@ int policy_command(int argc, char **argv)
     struct common_options common = {.module_path = installed_module};
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         int code = common_option(option, argv[0], help, &common);
         if (code != GO_ON)
             return code;

@@ -25,10 +25,11 @@ static const char help[] =
 #define PERIOD_LEAST_S 0.1
 #define PERIOD_MOST_S  3600
 
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS, FORMATS };
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS, FORMATS }; /* the last: none was named */
 
 struct request {
     enum format format;
+    bool wants_json; /* --json */
     bool watches;
     int64_t period_ns;
     pid_t *pids;
@@ -131,11 +132,11 @@ int stats_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct request request = {.format = FORMAT_TABLE, .period_ns = NS_PER_S};
+    struct request request = {.format = FORMATS, .period_ns = NS_PER_S};
     struct common_options unused;
     int option, code;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
         case 'f':
             if (!parse_format(optarg, &request.format))
@@ -143,7 +144,7 @@ int stats_command(int argc, char **argv)
                                    optarg);
             break;
         case 'j':
-            request.format = FORMAT_JSON;
+            request.wants_json = true;
             break;
         case 'w':
             request.watches = true;
@@ -157,6 +158,10 @@ int stats_command(int argc, char **argv)
                 return code;
         }
     }
+    if (request.wants_json && request.format != FORMATS && request.format != FORMAT_JSON)
+        return usage_error(argv[0], "--json does not go with another --format");
+    if (request.format == FORMATS)
+        request.format = request.wants_json ? FORMAT_JSON : FORMAT_TABLE;
     if (request.watches && request.format == FORMAT_METRICS)
         return usage_error(argv[0], "--watch does not go with --format=openmetrics");
     return run(&request, argv[0], argv + optind, (size_t)(argc - optind));

@@ -59,22 +59,30 @@ struct stats_mapping {
     ino_t inode;
 };
 
+/*
+ * Finds and opens the counters of the process whose /proc directory is open at process_fd: one for
+ * each copy of the proxy. Returns how many, or a negative errno value if we may not look. Each
+ * fds[i] that is negative is one, too: -EACCES or -EPERM if no descriptor leads there, and the
+ * mapping itself is for root. The caller ends them with stats_close().
+ */
+int stats_open(int fds[STATS_COPIES_MOST], struct stats_mapping mappings[STATS_COPIES_MOST],
+               int process_fd);
+
+void stats_close(const int fds[], int count);
+
 enum stats_read {
     STATS_READ,
-    STATS_GONE,      /* the process ended */
     STATS_INHERITED, /* a forked child has its parent's mapping, and no counters */
     STATS_STARTING,  /* C_Initialize is under way */
-    STATS_CLOSED,    /* no descriptor leads to it, and the mapping itself is for root */
     STATS_STRANGE    /* another layout, or no proxy made it; *message says so */
 };
 
 /*
- * Copies the counters at mapping of the process whose /proc directory is open at process_fd.
- * own_pid is its PID in its innermost PID namespace. On STATS_READ the caller ends *counters with
- * stats_free().
+ * Copies the counters that fd leads to. own_pid is the PID of their process in its innermost PID
+ * namespace. On STATS_READ the caller ends *counters with stats_free().
  */
-enum stats_read stats_read(struct statistics **counters, int process_fd, uint64_t own_pid,
-                           const struct stats_mapping *mapping, struct message *message);
+enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pid,
+                           struct message *message);
 
 /* NULL is fine. */
 void stats_free(struct statistics *counters);

@@ -5,10 +5,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -83,42 +81,6 @@ static uint64_t innermost_pid(const struct candidate *candidate, unsigned *depth
     return pid;
 }
 
-/* What is mapped of counters: one for each copy of the proxy. -errno if we may not look. */
-static int read_mappings(const struct candidate *candidate,
-                         struct stats_mapping mappings[STATS_COPIES_MOST])
-{
-    static const char path[] = " /memfd:" STATISTICS_NAME " (deleted)\n";
-    FILE *file = open_in(candidate, "maps");
-    char *line = NULL;
-    size_t room = 0;
-    ssize_t len;
-    int count = 0;
-
-    if (file == NULL)
-        return -errno;
-    while (count < STATS_COPIES_MOST && (len = getline(&line, &room, file)) > 0) {
-        struct stats_mapping *mapping = &mappings[count];
-        unsigned major_number, minor_number;
-        uintmax_t inode;
-        bool known = false;
-        if ((size_t)len < sizeof path ||
-            strcmp(line + len - (ssize_t)(sizeof path - 1), path) != 0 ||
-            sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %ju", &mapping->begin,
-                   &mapping->end, &major_number, &minor_number, &inode) != 5)
-            continue;
-        mapping->device = makedev(major_number, minor_number);
-        mapping->inode = (ino_t)inode;
-        for (int i = 0; i < count && !known; i++)
-            known = mappings[i].device == mapping->device && mappings[i].inode == mapping->inode;
-        count += !known;
-    }
-    if (count == 0 && ferror(file))
-        count = -errno;
-    free(line);
-    fclose(file);
-    return count;
-}
-
 static bool add(struct stats_list *list, const struct stats_proxy *proxy)
 {
     struct stats_proxy *more = realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
@@ -132,26 +94,24 @@ static bool add(struct stats_list *list, const struct stats_proxy *proxy)
     return true;
 }
 
-static enum look look_at_mapping(struct stats_list *list, struct candidate *candidate,
-                                 const struct stats_mapping *mapping)
+static enum look look_at_counters(struct stats_list *list, struct candidate *candidate,
+                                  const struct stats_mapping *mapping, int fd)
 {
     struct stats_proxy proxy = {
         .pid = candidate->pid, .device = mapping->device, .inode = mapping->inode};
     uint64_t own_pid = innermost_pid(candidate, &proxy.depth);
 
-    switch (stats_read(&proxy.counters, candidate->fd, own_pid, mapping, &candidate->message)) {
+    if (fd < 0)
+        return fd == -EPERM || fd == -EACCES ? LOOK_CLOSED : LOOK_GONE;
+    switch (stats_read(&proxy.counters, fd, own_pid, &candidate->message)) {
     case STATS_READ:
         break;
     case STATS_INHERITED:
         return LOOK_INHERITED;
     case STATS_STARTING:
         return LOOK_STARTING;
-    case STATS_CLOSED:
-        return LOOK_CLOSED;
-    case STATS_STRANGE:
-        return LOOK_STRANGE;
     default:
-        return LOOK_GONE;
+        return LOOK_STRANGE;
     }
     proxy.read_ns = clock_exact_ns();
     memcpy(proxy.program, candidate->program, sizeof proxy.program);
@@ -161,7 +121,8 @@ static enum look look_at_mapping(struct stats_list *list, struct candidate *cand
 static enum look look_inside(struct stats_list *list, struct candidate *candidate)
 {
     struct stats_mapping mappings[STATS_COPIES_MOST];
-    int count = read_mappings(candidate, mappings);
+    int fds[STATS_COPIES_MOST];
+    int count = stats_open(fds, mappings, candidate->fd);
     enum look best = LOOK_NOT_USING;
 
     if (count == -EACCES || count == -EPERM)
@@ -169,10 +130,11 @@ static enum look look_inside(struct stats_list *list, struct candidate *candidat
     if (count < 0)
         return LOOK_GONE;
     for (int i = 0; i < count; i++) {
-        enum look look = look_at_mapping(list, candidate, &mappings[i]);
+        enum look look = look_at_counters(list, candidate, &mappings[i], fds[i]);
         if (look > best)
             best = look;
     }
+    stats_close(fds, count);
     return best;
 }
 

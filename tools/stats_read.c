@@ -1,7 +1,6 @@
 /* stats_read.c - copies the counters of another process, which may be hostile. */
 #include "stats.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,10 +13,6 @@
 
 #include "tool.h"
 
-enum { LINK_BYTES = 64, PATH_BYTES = 64 };
-
-static const char link_name[] = "/memfd:" STATISTICS_NAME " (deleted)";
-
 /* What every layout begins with. */
 struct head {
     char magic[sizeof((struct statistics *)NULL)->magic];
@@ -28,66 +23,6 @@ struct head {
 _Static_assert(offsetof(struct head, layout) == offsetof(struct statistics, layout) &&
                    offsetof(struct head, size_bytes) == offsetof(struct statistics, size_bytes),
                "the same places");
-
-/*
- * Opens the file at path for reading if it is the one that is mapped; else -1. First without
- * touching it: the process may put a tape or a FIFO in its place at any moment.
- */
-static int open_same(int directory_fd, const char *path, const struct stats_mapping *mapping)
-{
-    struct stat file;
-    char itself[PATH_BYTES];
-    int fd = -1;
-    int place_fd = openat(directory_fd, path, O_PATH | O_CLOEXEC);
-
-    if (place_fd < 0)
-        return -1;
-    snprintf(itself, sizeof itself, "/proc/self/fd/%d", place_fd);
-    if (fstat(place_fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_dev == mapping->device &&
-        file.st_ino == mapping->inode)
-        fd = open(itself, O_RDONLY | O_CLOEXEC);
-    else
-        errno = ENOENT;
-    close(place_fd);
-    return fd;
-}
-
-static bool is_ours(int directory_fd, const char *name)
-{
-    char target[LINK_BYTES];
-    ssize_t bytes = readlinkat(directory_fd, name, target, sizeof target);
-
-    return bytes == sizeof link_name - 1 && memcmp(target, link_name, (size_t)bytes) == 0;
-}
-
-static int open_by_descriptor(int process_fd, const struct stats_mapping *mapping)
-{
-    int directory_fd = openat(process_fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = directory_fd >= 0 ? fdopendir(directory_fd) : NULL;
-    const struct dirent *entry;
-    int fd = -1;
-
-    if (directory == NULL) {
-        if (directory_fd >= 0)
-            close(directory_fd);
-        return -1;
-    }
-    while (fd < 0 && (entry = readdir(directory)) != NULL) {
-        if (is_ours(directory_fd, entry->d_name))
-            fd = open_same(directory_fd, entry->d_name, mapping);
-    }
-    closedir(directory);
-    return fd;
-}
-
-/* The application closed the descriptor; the kernel lets root open what is mapped. */
-static int open_by_mapping(int process_fd, const struct stats_mapping *mapping)
-{
-    char path[PATH_BYTES];
-
-    snprintf(path, sizeof path, "map_files/%" PRIx64 "-%" PRIx64, mapping->begin, mapping->end);
-    return open_same(process_fd, path, mapping);
-}
 
 /* Whether it can be read without harm, and is laid out as we know it. */
 static enum stats_read look_at_head(int fd, struct message *message)
@@ -256,8 +191,8 @@ static struct statistics *copy_of(int fd)
     return shared != MAP_FAILED && copy != MAP_FAILED ? copy : NULL;
 }
 
-static enum stats_read read_from(struct statistics **counters, int fd, uint64_t own_pid,
-                                 struct message *message)
+enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pid,
+                           struct message *message)
 {
     enum stats_read result = look_at_head(fd, message);
 
@@ -280,20 +215,6 @@ static enum stats_read read_from(struct statistics **counters, int fd, uint64_t 
     clean_mechanisms(copy);
     *counters = copy;
     return STATS_READ;
-}
-
-enum stats_read stats_read(struct statistics **counters, int process_fd, uint64_t own_pid,
-                           const struct stats_mapping *mapping, struct message *message)
-{
-    int fd = open_by_descriptor(process_fd, mapping);
-
-    if (fd < 0)
-        fd = open_by_mapping(process_fd, mapping);
-    if (fd < 0)
-        return errno == EPERM || errno == EACCES ? STATS_CLOSED : STATS_GONE;
-    enum stats_read result = read_from(counters, fd, own_pid, message);
-    close(fd);
-    return result;
 }
 
 void stats_free(struct statistics *counters)

@@ -56,7 +56,8 @@ enum { GO_ON = -1 }; /* is no exit code */
  */
 int common_option(int option, const char *command, const char *help, struct common_options *common);
 
-/* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. */
+/* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. That
+ * nobody reads any more is no error. */
 int end_of_output(int code);
 
 /* Whether out is a terminal that wants colours: not with NO_COLOR, nor with TERM=dumb. */

@@ -4,15 +4,26 @@
 . "$CHECKOUT/tests/tool/lib.sh"
 
 check_common_options bench
+check_module_option bench
 check "an argument"            complains 2 "'surplus'" "$TOOL" bench surplus
 check "--size 0"               complains 2 "--size is not a number from 1 to 1048576: '0'" "$TOOL" bench --size 0
 check "--size beyond"          complains 2 "--size is not" "$TOOL" bench --size 1048577
 check "--size with a tail"     complains 2 "'32 fish'" "$TOOL" bench --size '32 fish'
 check "--size below"           complains 2 "--size is not" "$TOOL" bench --size -1
-check "--threads beyond"       complains 2 "--threads is not" "$TOOL" bench --threads 257
-check "--seconds beyond"       complains 2 "--seconds is not" "$TOOL" bench --seconds 3601
-check "--simulate with no unit" complains 2 "--simulate is not a time" "$TOOL" bench --simulate 1
-check "--simulate beyond"      complains 2 "--simulate is not a time" "$TOOL" bench --simulate 1001ms
+for number in 0 257 -1 '' 1x; do
+    check "--threads '$number'" complains 2 "--threads is not a number from 1 to 256: '$number'" "$TOOL" bench --threads "$number"
+done
+for number in 0 3601 -1 '' 1s 0.5; do
+    check "--seconds '$number'" complains 2 "--seconds is not a number from 1 to 3600: '$number'" "$TOOL" bench --seconds "$number"
+done
+for delay in 1 0ms 1001ms 2s 1.5ms '1 ms' ms -1ms '' 18446744073709551616us; do
+    check "--simulate '$delay'" complains 2 "--simulate is not a time like 50us or 1ms, at most 1s: '$delay'" \
+        "$TOOL" bench --simulate "$delay"
+done
+for option in size threads seconds simulate plot; do
+    check "--$option without a value" complains 2 "p11-proxy bench --help" "$TOOL" bench --$option
+done
+check "--plot without a path"  complains 2 "--plot is no path: ''" "$TOOL" bench --plot=
 
 benches() {
     "$TOOL" bench --module "$PROXY" --seconds 1 "$@"
@@ -58,8 +69,12 @@ check_json "--simulate" 0 \
 if command -v gnuplot >/dev/null; then
     check "--plot"               exits 0 benches --plot "$scratch/plot.svg"
     check "a picture with both"  grep -F "through the proxy" "$scratch/plot.svg"
-    check "--plot into nowhere"  exits 1 benches --plot "$scratch/none/plot.svg"
-    check "and why"              grep -F "cannot be written (No such file or directory)" "$scratch/err"
+    check "--plot into nowhere, before anything is measured" \
+        complains 1 "cannot be written (No such file or directory): $scratch/none/p.svg" benches --plot "$scratch/none/p.svg"
+    check "no picture of what was not measured" complains 1 "not there" "$TOOL" bench --module /none.so --plot "$scratch/p.svg"
+    check "so there is no file"  test ! -e "$scratch/p.svg"
+    check "--plot onto a full disk" exits 1 benches --plot /dev/full
+    check "is told"              grep -F "cannot be written (No space left on device): /dev/full" "$scratch/err"
 else
     skip_check "--plot" "no gnuplot"
 fi

@@ -4,6 +4,7 @@
 . "$CHECKOUT/tests/tool/lib.sh"
 
 check_common_options check
+check_module_option check
 check "an argument" complains 2 "'surplus'" "$TOOL" check surplus
 
 looks() {
@@ -135,8 +136,59 @@ check "and what to do"           grep -F "chmod o-w $P11_PROXY_CONFIG" "$scratch
 chmod 644 "$P11_PROXY_CONFIG"
 mkdir -m 777 "$scratch/open"
 cp "$P11_PROXY_CONFIG" "$scratch/open/p11-proxy.module"
-check "everybody may replace it" says 1 "everybody may write the folder of the configuration: $scratch/open" \
+check "everybody may replace it" says 1 "everybody may write a folder above the configuration: $scratch/open" \
     env P11_PROXY_CONFIG="$scratch/open/p11-proxy.module" "$TOOL" check
+mkdir -m 755 "$scratch/open/inner"
+cp "$P11_PROXY_CONFIG" "$scratch/open/inner/p11-proxy.module"
+check "or the folder that it is in" says 1 "everybody may write a folder above the configuration: $scratch/open" \
+    env P11_PROXY_CONFIG="$scratch/open/inner/p11-proxy.module" "$TOOL" check
+chmod 1777 "$scratch/open"
+no_writers() {
+    exits 0 looks && ! grep -F "may write" "$scratch/out"
+}
+in_open() {
+    P11_PROXY_CONFIG=$scratch/open/inner/p11-proxy.module "$@"
+}
+check "where each may touch his own only, nobody may" in_open no_writers
+
+# What is advised is done, and then there is nothing more to advise. A group of our own that is not root's.
+group=$(id -G | tr ' ' '\n' | grep -vx 0 | head -n 1 || true)
+[[ $(id -u) != 0 ]] || group=65534
+advised() {
+    sed -n 's/^ *-> \(.*: \)\{0,1\}\(ch\(own\|mod\) .*\)/\2/p' "$scratch/out"
+}
+mended() {
+    local code=0
+    "$TOOL" check --module "$PROXY" >"$scratch/out" || code=$?
+    [[ $code == "$1" ]] && grep -F -- "$2" "$scratch/out" && bash -eux -c "$(advised)" && no_writers
+}
+check "nobody else may write it" no_writers
+for mode in 666 646 664; do
+    [[ -n $group ]] || break
+    configure
+    chgrp "$group" "$P11_PROXY_CONFIG"
+    chmod $mode "$P11_PROXY_CONFIG"
+    case $mode in
+    664) check "a group may: the advice mends it" mended 0 "group $group may write the configuration: $P11_PROXY_CONFIG" ;;
+    *) check "mode $mode: the advice mends it" mended 1 "everybody may write the configuration: $P11_PROXY_CONFIG" ;;
+    esac
+done
+if [[ $(id -u) == 0 ]]; then
+    for mode in 644 664 666; do
+        chown 12345:54321 "$P11_PROXY_CONFIG"
+        chmod $mode "$P11_PROXY_CONFIG"
+        case $mode in
+        644) check "another user's: the advice mends it" mended 0 "user 12345 may write the configuration" ;;
+        664) check "and another group's: likewise" mended 0 "user 12345 and group 54321 may write the configuration" ;;
+        666) check "and everybody's: likewise" mended 1 "everybody may write the configuration" ;;
+        esac
+    done
+    chown 12345:54321 "$scratch/open" && chmod 775 "$scratch/open"
+    check "a folder: likewise"   in_open mended 0 "user 12345 and group 54321 may write a folder above the configuration: $scratch/open"
+else
+    skip_check "another user's" "it takes root"
+fi
+configure
 cp "$TARGET" "$scratch/softhsm.so"
 chmod 666 "$scratch/softhsm.so"
 TARGET=$scratch/softhsm.so configure
@@ -171,18 +223,56 @@ printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
 configure "x-disabled-algorithms-file: $scratch/list"
 check "an unknown item in a file" finds "NoSuchThing"
 
-# The machine.
+# Machines that this one is not.
+sees() {
+    MACHINE=$2 CPUINFO=$3 "${on_machine[@]}" "$TOOL" check --module "$PROXY" >"$scratch/out" || true
+    grep -F -A 1 -- "$1" "$scratch/out" || { cat "$scratch/out" && false; }
+}
 configure
-if grep -q '^flags.* hypervisor' /proc/cpuinfo || compgen -G '/sys/bus/acpi/devices/VMGENCTR:*' >/dev/null; then
-    check "a machine that can be cloned" says 0 "set x-pool-mix: kernel in $P11_PROXY_CONFIG" looks
-    configure 'x-pool-mix: kernel'
-    check "and the mix"              says 0 "x-pool-mix: kernel makes its clones differ" looks
-else
-    check "no virtual machine"       says 0 "nothing says that this machine can be cloned" looks
-fi
+printf 'processor\t: 0\nflags\t\t: fpu hypervisor vme\n' >"$scratch/virtual"
+printf 'processor\t: 0\nmodel name\t: a hypervisor\nflags\t\t: fpu hypervisors vme\n' >"$scratch/real"
+check "memory is not wiped on fork"  sees "does not prove that it wipes memory on fork, so there is no pool" wipe /dev/null
+check "which is a problem"           grep -E '^problem .* no pool' "$scratch/out"
+check "no droppable pages"           sees "has no droppable pages, so a restored checkpoint is noticed by its clock only" droppable /dev/null
+check "and what to do"               grep -F "Linux 6.11 has them" "$scratch/out"
+check "memory cannot be locked"      sees "a pool of 64 KiB cannot be kept out of swap: the limit is" lock /dev/null
+check "and what to do"               grep -F "raise the limit on locked memory (ulimit -l)" "$scratch/out"
+check "all of it is there"           sees "a restored checkpoint is noticed by a droppable page" none "$scratch/real"
+check "a machine with a generation ID" sees "note     this machine can be cloned (/dev/null)" clonable "$scratch/real"
+check "and where to write the mix"   grep -F "set x-pool-mix: kernel in $P11_PROXY_CONFIG" "$scratch/out"
+check "a virtual machine without"    sees "note     this is a virtual machine (hypervisor in /proc/cpuinfo)" generation "$scratch/virtual"
+check "and where to write the mix"   grep -F "set x-pool-mix: kernel in $P11_PROXY_CONFIG" "$scratch/out"
+check "no virtual machine"           sees "ok       nothing says that this machine can be cloned" generation "$scratch/real"
+configure 'x-pool-mix: kernel'
+for machine in clonable generation; do
+    check "$machine: with the mix"   sees "ok       this machine can be cloned, and x-pool-mix: kernel makes its clones differ" \
+        $machine "$scratch/virtual"
+done
 
 # p11-kit.
 configure
+built_elsewhere() {
+    says 0 "$1" env LD_LIBRARY_PATH="$scratch/kit" "$TOOL" check --module "$PROXY"
+}
+same_places() {
+    ! looks | grep -F "does not read"
+}
+kit=$(find /lib /usr/lib -name libp11-kit.so.0 2>/dev/null | head -n 1)
+if [[ -n $kit ]] && grep -q /usr/share/p11-kit/modules "$kit"; then
+    mkdir "$scratch/kit"
+    check "p11-kit looks where the proxy does" same_places
+    sed 's#/usr/share/p11-kit/modules#/opt/share/p11-kit/modules#' "$kit" >"$scratch/kit/libp11-kit.so.0"
+    check "a p11-kit that reads other registrations" \
+        built_elsewhere "($scratch/kit/libp11-kit.so.0) does not read registrations in /usr/share/p11-kit/modules, but /opt/share/p11-kit/modules"
+    check "and what to do"           grep -F "build the proxy with p11-kit's own prefix" "$scratch/out"
+    sed 's#/etc/pkcs11/modules#/opt/pkcs11/modules#' "$kit" >"$scratch/kit/libp11-kit.so.0"
+    check "or those of another system folder" \
+        built_elsewhere "does not read registrations in /etc/pkcs11/modules, but /opt/pkcs11/modules"
+    sed 's#/usr\(/lib[a-z0-9_/-]*/pkcs11\)#/opt\1#' "$kit" >"$scratch/kit/libp11-kit.so.0"
+    check "or modules elsewhere"     built_elsewhere "does not read modules in /usr/lib"
+else
+    skip_check "a p11-kit that looks elsewhere" "none that was built for this prefix"
+fi
 unset P11_PROXY_CONFIG
 modules=$scratch/home/.config/pkcs11/modules
 mkdir -p "$modules"

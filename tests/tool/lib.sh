@@ -54,10 +54,26 @@ check_json() {
     fi
 }
 
+# "${on_machine[@]}" VARIABLE=VALUE... COMMAND...: as tests/tool/machine.c lets it see the machine.
+# shellcheck disable=SC2034
+on_machine=(env "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "LD_PRELOAD=$MACHINE_LIBRARY")
+
 # What is the same for every subcommand.
 check_common_options() {
     check "$1: --help"            says 0 "usage: p11-proxy $1" "$TOOL" "$1" --help
+    check "$1: -h"                says 0 "usage: p11-proxy $1" "$TOOL" "$1" -h
+    check "help $1"               says 0 "usage: p11-proxy $1" "$TOOL" help "$1"
     check "$1: --version"         says 0 "p11-proxy 0" "$TOOL" "$1" --version
     check "$1: an unknown option" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --no-such-option
+    check "$1: an unknown letter" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" -x
+    local option
+    for option in json help version; do
+        check "$1: --$option with a value" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --$option=1
+    done
+}
+
+# And for those that read a configuration.
+check_module_option() {
     check "$1: --module without a path" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --module
+    check "$1: --module with an empty one" complains 2 "--module is no path: ''" "$TOOL" "$1" --module=
 }

@@ -7,11 +7,12 @@ check "no subcommand"      complains 2 "p11-proxy --help" "$TOOL"
 check "a wrong subcommand" complains 2 "no command 'chekc'" "$TOOL" chekc
 check "--help"             says 0 "usage: p11-proxy COMMAND" "$TOOL" --help
 check "--version"          says 0 "p11-proxy 0" "$TOOL" --version
-prints_to_full_disk() {
-    "$TOOL" --help >/dev/full
-}
-check "a full disk is noticed" exits 1 prints_to_full_disk
+check "-h"                 says 0 "usage: p11-proxy COMMAND" "$TOOL" -h
+check "help"               says 0 "usage: p11-proxy COMMAND" "$TOOL" help
+check "help of a wrong subcommand" complains 2 "no command 'chekc'" "$TOOL" help chekc
+check "an option first"    complains 2 "no command '--json'" "$TOOL" --json policy
 check_common_options policy
+check_module_option policy
 
 configure
 check "no policy: it says so"              says 0 "policy: none" "$TOOL" policy

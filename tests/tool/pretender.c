@@ -1,7 +1,8 @@
 /* pretender.c - plays a process that uses the proxy, as its arguments say, until its input ends.
  *
  * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input is
- * 1000 draws from the pool more, and one by the token.
+ * 1000 draws from the pool more, and one by the token; with "finalize" the first ends the counters,
+ * with "renew" each begins new ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,8 @@
 #include "statistics.h"
 
 #define RULES_FILE "/etc/pkcs11/modules/p11-proxy.module"
+
+enum { MANY = 200 };
 
 enum { CKM_MD5_RSA_PKCS = 0x5, CKM_SHA256_RSA_PKCS = 0x40, CKM_AES_CBC = 0x1082 };
 
@@ -157,6 +160,8 @@ static int failed(const char *what)
     return EXIT_FAILURE;
 }
 
+static int shared_fd; /* of the memory that was shared last */
+
 static struct statistics *share(const char *module)
 {
     size_t bytes = asked("short") ? STATISTICS_PAGE_BYTES : sizeof(struct statistics);
@@ -186,7 +191,15 @@ static struct statistics *share(const char *module)
         close(fd);
     if (asked("reuse") && open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
         exit(failed("another number"));
+    shared_fd = fd;
     return all;
+}
+
+/* As C_Finalize does, and in its order. */
+static void end_sharing(struct statistics *all)
+{
+    munmap(all, sizeof *all);
+    close(shared_fd);
 }
 
 static void wait_for_end(struct statistics *all)
@@ -194,6 +207,15 @@ static void wait_for_end(struct statistics *all)
     char line[64];
 
     while (fgets(line, sizeof line, stdin) != NULL) {
+        if (asked("finalize") || asked("renew"))
+            end_sharing(all);
+        if (asked("renew"))
+            all = share(NULL);
+        if (asked("finalize")) {
+            printf("%s", line);
+            fflush(stdout);
+            continue;
+        }
         statistic_add(&all->slots[0].pool.stripes[1].draws, 1000);
         statistic_add(&all->slots[0].calls.token_draws, 1);
         printf("%s", line);
@@ -245,6 +267,8 @@ int main(int argc, char **argv)
     if (asked("twice"))
         share("/usr/lib/pkcs11/p11-proxy-luna.so");
     if (asked("same twice"))
+        share(NULL);
+    for (int i = 0; asked("many") && i < MANY; i++)
         share(NULL);
     if (asked("fork") || asked("namespace"))
         child = make_child();

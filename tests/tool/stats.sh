@@ -4,9 +4,8 @@
 . "$CHECKOUT/tests/tool/stats_lib.sh"
 
 # The command line.
-check "stats: --help"            says 0 "usage: p11-proxy stats" "$TOOL" stats --help
-check "stats: --version"         says 0 "p11-proxy 0" "$TOOL" stats --version
-check "an unknown option"        complains 2 "p11-proxy stats --help" "$TOOL" stats --no-such-option
+check_common_options stats
+check "it takes no --module"     complains 2 "p11-proxy stats --help" "$TOOL" stats --module "$PROXY"
 check "a PID that is none"       complains 2 "no process has this number: '12x'" "$TOOL" stats 12x
 check "PID 0"                    complains 2 "no process has this number: '0'" "$TOOL" stats 0
 check "a negative one"           complains 2 "no process has this number: '-1'" "$TOOL" stats -- -1
@@ -18,10 +17,11 @@ for period in 0 0.09 3601 nan 1s -1 '' ' 1' 0x1 1e2 1.1.1; do
         "$TOOL" stats --watch="$period"
 done
 check "--watch of openmetrics"   complains 2 "--watch does not go with" "$TOOL" stats --watch --format=openmetrics
-prints_to_full_disk() {
-    "$TOOL" stats --json >/dev/full
-}
-check "a full disk is noticed"   exits 1 prints_to_full_disk
+for format in table openmetrics; do
+    check "--json and --format=$format" complains 2 "--json does not go with another --format" \
+        "$TOOL" stats --json --format=$format
+    check "in any order"         complains 2 "--json does not go with" "$TOOL" stats --format=$format --json
+done
 
 # Nobody there.
 check_alone "nobody uses it"     complains 0 "no process that we may read uses the proxy" alone "$TOOL" stats
@@ -113,7 +113,8 @@ check_stats_json "json: mechanisms" '.other_mechanism_calls == 9 and .mechanisms
         {mechanism: "0x80001234", mechanism_number: 2147488308, calls: 20}]'
 check_json "json: the time"      0 '.time_seconds | now - . | . >= -1 and . < 300' stats --json
 check_json "--format=json"       0 '.processes | length == 1' stats --format=json
-check_json "the last format counts" 0 '.processes | length == 1' stats --format=table --json
+check_json "--json --format=json" 0 '.processes | length == 1' stats --json --format=json
+check_json "of two formats the last" 0 '.processes | length == 1' stats --format=table --format=json
 
 # For monitoring.
 check_metric "draws from the pool" 'p11_proxy_draws_total{slot="7",source="pool",token="first token"} 2e+06'
@@ -128,6 +129,7 @@ check_metric "alarms"            'p11_proxy_alarms_total{slot="7",token="first t
 check_metric "a refusal" 'p11_proxy_refusals_total{file="/etc/pkcs11/modules/p11-proxy.module",line="5",mechanism="key",policy="enforce",rule="RSA keySize < 2048"} 1003'
 check_metric "a mechanism"       'p11_proxy_mechanism_calls_total{mechanism="CKM_AES_CBC"} 20'
 check_metric "the process" 'p11_proxy_info{mix="kernel",policy="enforce",pool="on",target="/usr/lib/target.so",thread="on",version="9.8.7"} 1'
+check "openmetrics: all rules"  keeps_the_rules
 check "openmetrics: units"       says 0 '# UNIT p11_proxy_drawn_bytes bytes' stats --format=openmetrics
 check "openmetrics: an end"      test "$(tail -n 1 "$scratch/out")" == '# EOF'
 end_pretence

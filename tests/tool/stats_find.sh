@@ -33,7 +33,11 @@ check "one of two named is not there" exits 1 "$TOOL" stats "$gone" "$first"
 check "the other is shown"       grep -F "process $first (" "$scratch/out"
 end_pretence
 check_all "who ended is gone"    "$first, $pid" ". == [$first]"
+pretend twice
+check "two copies: OpenMetrics that keeps all rules" keeps_the_rules
+end_pretence
 pretend "same twice"
+check "one module twice: OpenMetrics has no series twice" keeps_the_rules
 check_metric "one module twice in a process" 'p11_proxy_missed_draws_total{slot="7",token="first token"} 12'
 end_pretence
 pretend split
@@ -73,6 +77,41 @@ for word in close reuse; do
     fi
     end_pretence
 done
+
+# What happens while it looks. The command has the pretender's ends, of which it writes one and reads the other.
+input=$scratch/told
+mkfifo "$input"
+exec {told}<>"$input"
+changes() {
+    "${as[@]}" "${on_machine[@]}" AT_DESCRIPTORS='echo go >&3; read -r word <&4' \
+        "$TOOL" stats "$@" 3>&"$told" 4<&"$heard"
+}
+as=()
+pretend finalize
+check "C_Finalize meanwhile is no closed descriptor" \
+    complains 1 "process $pid (pretender) does not use the proxy, or has" changes "$pid"
+end_pretence
+pretend renew
+check "C_Finalize and C_Initialize meanwhile: it is found" says 0 "slot 7, token 'first token'" changes "$pid"
+end_pretence
+if [[ $(id -u) == 0 ]]; then
+    as=(as_someone)
+    pretend as_someone renew
+    check "likewise by who may not look at mappings" says 0 "slot 7, token 'first token'" changes "$pid"
+    end_pretence
+fi
+input=$scratch/hold
+
+# Each descriptor is looked at once, however many counters there are.
+looks_at_many() {
+    rm -f "$scratch/looks"
+    "${on_machine[@]}" LOOKS="$scratch/looks" "$TOOL" stats --json "$pid" >"$scratch/out" && read -r looks <"$scratch/looks" &&
+        echo "$looks links" && [[ $looks -gt 200 && $looks -lt 400 ]]
+}
+pretend many
+check "a process with very many counters" looks_at_many
+check_json "of which some are shown" 0 '.processes | length == 16' stats --json
+end_pretence
 
 # Others' processes.
 pid=$first
@@ -138,6 +177,7 @@ check_json "hostile: JSON that can be read" 0 '.processes[0] | .target | test("^
 check_json "hostile: no slot twice" 0 '.processes[0].slots | map(.slot) | length == (unique | length)' stats --json
 check_json "hostile: no mechanism twice" 0 '.processes[0].mechanisms | length == 2' stats --json
 check_json "hostile: no refusal twice" 0 '.processes[0].refusals | length == (unique | length)' stats --json
+check "hostile: OpenMetrics that keeps all rules" keeps_the_rules
 check_metric "what is hostile is read by both parsers" 'p11_proxy_calls_total{slot="unknown",token=""} 0'
 end_pretence
 check_all "the first is still there" "$first" ". == [$first]"

@@ -6,7 +6,8 @@
 
 # pretend [as_someone | below] [WORD...]: starts a process that counts as tests/tool/pretender.c says, and waits
 # until it does. Sets pid, child, and heard, from which its output can be read.
-mkfifo "$scratch/hold"
+input=$scratch/hold
+mkfifo "$input"
 exec {hold}<>"$scratch/hold"
 trap 'exec {hold}>&-; rm -rf "$scratch"' EXIT
 pretend() {
@@ -14,7 +15,7 @@ pretend() {
     case ${1-} in
     as_someone | below) how=("$1") && shift ;;
     esac
-    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$PRETENDER" "$@" <"$scratch/hold")
+    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$PRETENDER" "$@" <"$input")
     # shellcheck disable=SC2034
     read -r pid child <&"$heard"
 }
@@ -61,6 +62,12 @@ shows() {
 # shows_json FILTER: of our process, or of the first copy of the proxy in it.
 check_stats_json() {
     check_json "$1" 0 ".processes[0] | $2" stats --json
+}
+
+# Of our process: OpenMetrics as its specification has it, with the same labels as JSON.
+keeps_the_rules() {
+    stats --json >"$scratch/json" && stats --format=openmetrics >"$scratch/out" &&
+        "$CHECKOUT/tests/tool/openmetrics_rules.py" "$scratch/json" <"$scratch/out"
 }
 
 # check_metric WHAT SAMPLE: in OpenMetrics of our process, as openmetrics.py prints it.

@@ -43,6 +43,7 @@ check "one that is refused"      orders md5 0x70
 check_stats_json "and counted"   '.refused == 1 and .refusals == [{mechanism: "CKM_MD5", mechanism_number: 528,
     rule: "MD5", file: "'"$P11_PROXY_CONFIG"'", line: 4, times: 1}]'
 check_metric "the same"          "p11_proxy_refusals_total{file=\"$P11_PROXY_CONFIG\",line=\"4\",mechanism=\"CKM_MD5\",policy=\"enforce\",rule=\"MD5\"} 1"
+check "OpenMetrics keeps all rules" keeps_the_rules
 check "C_Finalize"               orders end 0x0
 check "then there are none"      complains 1 "does not use the proxy" stats
 end_use
@@ -54,6 +55,21 @@ check "is told"                  shows "policy    audit; would refuse 1 call"
 check "no pool"                  shows "pool      off"
 check "a thousand draws by the token" orders draw 0x0
 check "are told too"             shows "1,000  100.0 %  by the token        32,000 bytes"
+end_use
+
+# A token may be called anything.
+mkdir "$scratch/odd"
+sed "s#^directories.tokendir.*#directories.tokendir = $scratch/odd#" "$SOFTHSM2_CONF" >"$scratch/odd.conf"
+export SOFTHSM2_CONF=$scratch/odd.conf
+softhsm2-util --init-token --free --label $'proxy-test "q" \\ \n \xff \xe2\x80\xae \x9b' --pin 1234 --so-pin 12345678 >/dev/null
+configure
+use
+check "a token with an odd label" orders draw 0x0
+check "is shown with what a terminal does not act upon" exits 0 stats
+check "in one line"              grep -E "^  slot [0-9]+, token 'proxy-test \"q\" .{1} \? \? \?\?\? \?'$" "$scratch/out"
+check_stats_json "in JSON"       '[.slots[].token | select(startswith("proxy-test"))] == ["proxy-test \"q\" \\ ? ? ??? ?"]'
+check "OpenMetrics keeps all rules" keeps_the_rules
+check "its quotes are escaped"   grep -F 'token="proxy-test \"q\" \\ ? ? ??? ?"' "$scratch/out"
 end_use
 
 configure 'x-statistics: off'

@@ -1,101 +1,26 @@
 #!/usr/bin/python3
-"""stats_watch.py - p11-proxy stats --watch: on a terminal of its own, and into a pipe. Speaks TAP.
-
-Nothing in here waits for time to pass, but for what must come; who waits in vain is ended by meson.
-"""
+"""stats_watch.py - p11-proxy stats --watch: on a terminal of its own, and into a pipe. Speaks TAP."""
 import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 
-TOOL, PRETENDER = os.environ["TOOL"], os.environ["PRETENDER"]
+from terminal import TOOL, Pretender, Terminal, check, done_testing
+
 ENTER, LEAVE = "\033[?1049h\033[?25l\033[?7l", "\033[?7h\033[?25h\033[?1049l"
 F_SETPIPE_SZ = 1031  # fcntl has it from Python 3.10 on
 HOUR = "--watch=3600"
-checks = 0
-
-# What is ignored stays ignored in the program, as it should: nohup, say, would leave it deaf to these.
-for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
-    signal.signal(ignored, signal.SIG_DFL)
-
-
-def check(what, good, shown=None):
-    global checks
-    checks += 1
-    print(f"{'ok' if good else 'not ok'} {checks} - {what}")
-    if not good:
-        print(f"# {shown!r}")
-
-
-class Pretender:
-    """A process that counts; see pretender.c."""
-
-    def __init__(self, *words):
-        self.process = subprocess.Popen([PRETENDER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self.process.stdout.readline().split()[0]
-
-    def draw(self):
-        self.process.stdin.write("more\n")
-        self.process.stdin.flush()
-        self.process.stdout.readline()
-
-    def end(self):
-        self.process.communicate()
-
-
-class Terminal:
-    """The tool on a terminal: what it wrote, what it left behind."""
-
-    def __init__(self, *arguments, rows=100, environment=(("TERM", "xterm"),)):
-        self.master, self.slave = pty.openpty()
-        self.resize(rows)
-        self.before = termios.tcgetattr(self.slave)
-        self.seen = ""
-        self.process = subprocess.Popen(
-            [TOOL, "stats", *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env={**os.environ, **dict(environment)}, preexec_fn=self.take_terminal)
-
-    def take_terminal(self):
-        os.setsid()
-        os.close(os.open(os.ttyname(self.slave), os.O_RDWR))  # now the controlling one
-
-    def resize(self, rows):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 100, 0, 0))
-
-    def read_until(self, pattern):
-        """All that came up to the pattern and is not yet read."""
-        while not (match := re.search(pattern, self.seen, re.DOTALL)):
-            self.seen += os.read(self.master, 65536).decode()
-        read, self.seen = self.seen[:match.end()], self.seen[match.end():]
-        return read
-
-    def press(self, key):
-        os.write(self.master, key.encode())
-
-    def end(self):
-        """The exit code, and what came last."""
-        code = self.process.wait()
-        while select.select([self.master], [], [], 0)[0]:
-            self.seen += os.read(self.master, 65536).decode()
-        return code, self.seen.replace("\r\n", "\n")
-
-    def is_restored(self):
-        return termios.tcgetattr(self.slave) == self.before
-
 
 DRAWN = r"\033\[J"  # the end of a redraw
 
 
 def check_ends(counted):
     for how, key in (("q", "q"), ("Q", "Q"), ("Ctrl-C", "\x03"), ("Ctrl-\\", "\x1c")):
-        terminal = Terminal(HOUR, counted.pid)
+        terminal = Terminal("stats", HOUR, counted.pid)
         first = terminal.read_until(DRAWN)
         check(f"{how}: it draws on the alternate screen, with no cursor", first.startswith(ENTER), first)
         check(f"{how}: the counters are there", f"process {counted.pid}" in first.replace("\033[1m", ""), first)
@@ -106,7 +31,7 @@ def check_ends(counted):
         check(f"{how}: the screen is as before", last == LEAVE, last)
         check(f"{how}: the keyboard too", terminal.is_restored())
     for number in (signal.SIGTERM, signal.SIGHUP):
-        terminal = Terminal(HOUR, counted.pid)
+        terminal = Terminal("stats", HOUR, counted.pid)
         terminal.read_until(DRAWN)
         terminal.process.send_signal(number)
         code, last = terminal.end()
@@ -114,7 +39,7 @@ def check_ends(counted):
 
 
 def check_stop(counted):
-    terminal = Terminal(HOUR, counted.pid)
+    terminal = Terminal("stats", HOUR, counted.pid)
     terminal.read_until(DRAWN)
     terminal.process.send_signal(signal.SIGTSTP)
     os.waitpid(terminal.process.pid, os.WUNTRACED)
@@ -129,7 +54,7 @@ def check_stop(counted):
 
 
 def check_rows(counted):
-    terminal = Terminal(HOUR, counted.pid, rows=10)
+    terminal = Terminal("stats", HOUR, counted.pid, rows=10)
     lines = terminal.read_until(DRAWN).split("\r\n")
     check("no more lines than the terminal has", len(lines) == 10 and lines[-1].startswith("..."), lines)
     terminal.resize(12)
@@ -140,7 +65,7 @@ def check_rows(counted):
 
 
 def check_rates(counted):
-    terminal = Terminal("--watch=0.1", counted.pid)
+    terminal = Terminal("stats", "--watch=0.1", counted.pid)
     terminal.read_until(DRAWN)
     terminal.read_until(r" 0 draws/s from the pool, 0 by the token")
     counted.draw()
@@ -153,7 +78,7 @@ def check_rates(counted):
 
 
 def check_dumb(counted):
-    terminal = Terminal(HOUR, counted.pid, environment=(("TERM", "dumb"),))
+    terminal = Terminal("stats", HOUR, counted.pid, environment=(("TERM", "dumb"),))
     block = terminal.read_until("others\r\n\r\n")
     check("a dumb terminal gets no escapes", "\033" not in block, block)
     terminal.press("q")
@@ -232,8 +157,7 @@ def main():
     check_broken_pipe()
     check_named_end()
     counted.end()
-    print(f"1..{checks}")
+    done_testing()
 
 
-sys.stdout.reconfigure(line_buffering=True)
 main()
