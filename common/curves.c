@@ -7,14 +7,6 @@
 #include "der.h"
 #include "policy_fold.h"
 
-const struct curve curves[] = {
-#define CURVE(name, aliases, oid, der, order_bits, order)                                          \
-    {name, aliases, oid, (const uint8_t *)(der), sizeof(der) - 1, order_bits, order},
-#include "curves.def"
-#undef CURVE
-};
-const size_t curves_count = sizeof curves / sizeof *curves;
-
 #define OID_HEADER_BYTES 2
 #define UNKNOWN_CURVE    ((struct curve_params){NULL, UINT64_MAX})
 
@@ -34,8 +26,8 @@ static struct curve_params by_name(struct der name)
     const char *text = (const char *)name.bytes;
 
     for (size_t i = 0; i < curves_count; i++) {
-        if (has_name(curves[i].name, text, name.len_bytes) ||
-            has_name(curves[i].aliases, text, name.len_bytes))
+        if (has_name(text_at(curves[i].name), text, name.len_bytes) ||
+            has_name(text_at(curves[i].aliases), text, name.len_bytes))
             return (struct curve_params){&curves[i], curves[i].order_bits};
     }
     return UNKNOWN_CURVE;
@@ -51,7 +43,7 @@ static bool is_oid(const uint8_t *der, size_t der_bytes, struct der oid)
 static struct curve_params by_oid(struct der oid)
 {
     for (size_t i = 0; i < curves_count; i++) {
-        if (is_oid(curves[i].der, curves[i].der_bytes, oid))
+        if (is_oid(bytes_at(curves[i].der), curves[i].der_bytes, oid))
             return (struct curve_params){&curves[i], curves[i].order_bits};
     }
     return UNKNOWN_CURVE;
@@ -86,7 +78,7 @@ static struct curve_params by_order(struct der order)
     for (uint8_t top = order.bytes[0]; !(top & 0x80); top = (uint8_t)(top << 1))
         found.order_bits--;
     for (size_t i = 0; i < curves_count && !found.curve; i++) {
-        if (curves[i].order_bits == found.order_bits && is_number(curves[i].order, order))
+        if (curves[i].order_bits == found.order_bits && is_number(text_at(curves[i].order), order))
             found.curve = &curves[i];
     }
     return found;
@@ -136,7 +128,7 @@ const struct digest *digest_info_find(const uint8_t *data, size_t data_bytes)
         !der_expect(&algorithm, DER_OID, &oid))
         return NULL;
     for (size_t i = 0; i < digests_count; i++) {
-        if (is_oid(digests[i].der, digests[i].der_bytes, oid))
+        if (is_oid(bytes_at(digests[i].der), digests[i].der_bytes, oid))
             return &digests[i];
     }
     return NULL;

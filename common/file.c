@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Enough for a configuration. */
+enum { FIRST_ROOM_BYTES = 4096 };
+
 static int check_kind(int fd, const char *path, bool secure, struct message *message)
 {
     struct stat st;
@@ -38,14 +41,36 @@ static int check_kind(int fd, const char *path, bool secure, struct message *mes
     return 0;
 }
 
-/* Reads up to most bytes. Not by st_size: a file may grow, and files in /proc have size 0. */
-static ssize_t read_all(int fd, char *into, size_t most)
+/* Makes room for more. What is there may be secret, so no copy of it stays behind. */
+static bool grow(char **content, size_t held_bytes, size_t *room_bytes)
 {
-    size_t held = 0;
+    size_t more_bytes = *room_bytes == 0 ? FIRST_ROOM_BYTES : 2 * *room_bytes;
+    char *more = malloc(more_bytes);
 
-    while (held < most) {
-        ssize_t n = read(fd, into + held, most - held);
+    if (more == NULL)
+        return false;
+    if (held_bytes > 0) {
+        memcpy(more, *content, held_bytes);
+        explicit_bzero(*content, held_bytes);
+    }
+    free(*content);
+    *content = more;
+    *room_bytes = more_bytes;
+    return true;
+}
 
+/* Reads all, or one byte more than is permitted, and leaves room for a NUL. Not by st_size: a file may grow, and
+ * files in /proc have size 0. *content is the caller's, whatever comes back. */
+static ssize_t read_all(int fd, char **content)
+{
+    size_t room = 0, held = 0;
+
+    while (held <= FILE_MOST_BYTES) {
+        ssize_t n;
+
+        if (held + 1 >= room && !grow(content, held, &room))
+            return -ENOMEM;
+        n = read(fd, *content + held, room - 1 - held);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -76,17 +101,14 @@ int file_read(char **text, const char *path, bool secure, struct message *messag
     if (rc != 0)
         goto done;
 
-    content = malloc(FILE_MOST_BYTES + 2);
-    if (content == NULL) {
-        message_set(message, "%s: out of memory", path);
-        rc = -ENOMEM;
-        goto done;
-    }
-    len = read_all(fd, content, FILE_MOST_BYTES + 1);
+    len = read_all(fd, &content);
     if (len < 0) {
         rc = (int)len;
         errno = -rc;
-        message_set(message, "%s: cannot be read: %m", path);
+        if (rc == -ENOMEM)
+            message_set(message, "%s: out of memory", path);
+        else
+            message_set(message, "%s: cannot be read: %m", path);
         goto done;
     }
     if (len > FILE_MOST_BYTES) {

@@ -57,45 +57,50 @@ enum key_size_from {
     SIZE_OTHER,   /* something that no rule can speak of */
 };
 
+/* Where one of the tables' texts is; see tables.c. */
+struct text_place {
+    uint32_t offset;
+};
+
 struct mechanism {
     uint64_t number;
-    const char *names;      /* separated by '|', as are the next two */
-    const char *atoms;      /* "" if there are none */
-    const char *full_names; /* "" if there are none */
+    struct text_place names;      /* separated by '|', as are the next two */
+    struct text_place atoms;      /* "" if there are none */
+    struct text_place full_names; /* "" if there are none */
     enum more_algorithms more;
     enum key_size_from size_from;
 };
 
 struct key_type {
     uint64_t number;
-    const char *names; /* separated by '|' */
+    struct text_place names; /* separated by '|' */
     enum key_size_from size_from;
     uint64_t bits; /* of every key of this type; 0: they differ */
 };
 
 struct curve {
-    const char *name;
-    const char *aliases; /* separated by '|', or "" */
-    const char *oid;
-    const uint8_t *der;
+    struct text_place name;
+    struct text_place aliases; /* separated by '|', or "" */
+    struct text_place oid;
+    struct text_place der;
     size_t der_bytes;
     uint64_t order_bits;
-    const char *order; /* lower case hexadecimal, no leading zero */
+    struct text_place order; /* lower case hexadecimal, no leading zero */
 };
 
 struct digest {
-    const char *name;
+    struct text_place name;
     uint64_t mechanism;
     uint64_t rsa_mechanism; /* digests and signs with RSA; NO_MECHANISM if there is none */
-    const char *oid;
-    const uint8_t *der;
+    struct text_place oid;
+    struct text_place der;
     size_t der_bytes;
 };
 
 struct parameter_set {
     uint64_t key_type;
     uint64_t number;
-    const char *name;
+    struct text_place name;
 };
 
 /* The tables, constant for the life of the program. Any thread. */
@@ -109,6 +114,10 @@ extern const struct digest digests[];
 extern const size_t digests_count;
 extern const struct parameter_set parameter_sets[];
 extern const size_t parameter_sets_count;
+
+/* What is there: a text with its final NUL; so many bytes as the row says. Any thread. */
+const char *text_at(struct text_place place);
+const uint8_t *bytes_at(struct text_place place);
 
 /* The row of a mechanism or key type; NULL if there is none. Any thread. */
 const struct mechanism *mechanism_find(uint64_t number);

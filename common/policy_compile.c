@@ -222,7 +222,8 @@ static int add_number(struct compiler *c, const struct place *place, const struc
     rule->effect = narrow_effect(c, item, EFFECT_DENIES);
     rule->number = number;
     if (row)
-        rule->name = names_find(c->policy->names, row->names, strcspn(row->names, "|"));
+        rule->name =
+            names_find(c->policy->names, text_at(row->names), strcspn(text_at(row->names), "|"));
     if (rule->effect == EFFECT_SIZES && !add_spans(c->policy, rule, item))
         return compile_no_memory(c);
     return row && rule->effect == EFFECT_DENIES ? file_rule(c, rule) : 0;

@@ -187,12 +187,12 @@ static bool add_all_synonyms(struct names *names)
     }
     for (size_t i = 0; i < curves_count && ok; i++) {
         name_id group = NO_NAME;
-        ok = add_synonyms(names, curves[i].name, &group) &&
-             add_synonyms(names, curves[i].aliases, &group);
+        ok = add_synonyms(names, text_at(curves[i].name), &group) &&
+             add_synonyms(names, text_at(curves[i].aliases), &group);
     }
     for (size_t i = 0; i < mechanisms_count && ok; i++) {
         name_id group = NO_NAME;
-        ok = add_synonyms(names, mechanisms[i].names, &group);
+        ok = add_synonyms(names, text_at(mechanisms[i].names), &group);
     }
     return ok;
 }
@@ -202,16 +202,16 @@ static bool add_all_refs(struct names *names)
     bool ok = true;
 
     for (size_t i = 0; i < mechanisms_count && ok; i++) {
-        ok = add_refs(names, mechanisms[i].names, REF_MECHANISM, i) &&
-             add_refs(names, mechanisms[i].atoms, REF_MECHANISM, i) &&
-             add_refs(names, mechanisms[i].full_names, REF_MECHANISM, i);
+        ok = add_refs(names, text_at(mechanisms[i].names), REF_MECHANISM, i) &&
+             add_refs(names, text_at(mechanisms[i].atoms), REF_MECHANISM, i) &&
+             add_refs(names, text_at(mechanisms[i].full_names), REF_MECHANISM, i);
     }
     for (size_t i = 0; i < key_types_count && ok; i++)
-        ok = add_refs(names, key_types[i].names, REF_KEY_TYPE, i);
+        ok = add_refs(names, text_at(key_types[i].names), REF_KEY_TYPE, i);
     for (size_t i = 0; i < curves_count && ok; i++)
-        ok = add_refs(names, curves[i].name, REF_CURVE, i);
+        ok = add_refs(names, text_at(curves[i].name), REF_CURVE, i);
     for (size_t i = 0; i < parameter_sets_count && ok; i++)
-        ok = add_refs(names, parameter_sets[i].name, REF_PARAMETER_SET, i);
+        ok = add_refs(names, text_at(parameter_sets[i].name), REF_PARAMETER_SET, i);
     return ok;
 }
 

@@ -76,13 +76,13 @@ static void put_rows(const struct policy *policy, const struct rule *rule, enum 
         if (ref[i].kind != kind)
             continue;
         if (kind == REF_MECHANISM)
-            name = mechanisms[ref[i].row].names;
+            name = text_at(mechanisms[ref[i].row].names);
         else if (kind == REF_CURVE)
-            name = curves[ref[i].row].name;
+            name = text_at(curves[ref[i].row].name);
         else if (kind == REF_PARAMETER_SET)
-            name = parameter_sets[ref[i].row].name;
+            name = text_at(parameter_sets[ref[i].row].name);
         else
-            name = key_types[ref[i].row].names;
+            name = text_at(key_types[ref[i].row].names);
         size_t len = strcspn(name, "|");
         if (strcspn(last, "|") == len && strncmp(last, name, len) == 0)
             continue; /* a curve with two OIDs, the two types of DESede keys */
@@ -176,8 +176,9 @@ int policy_print(const struct policy *policy, FILE *out)
 
     size_t curve_count = 0, size_rules = 0;
     for (size_t i = 0; i < curves_count; i++)
-        curve_count += policy->curve[i] != NO_RULE &&
-                       (i == 0 || strcmp(curves[i].name, curves[i - 1].name) != 0);
+        curve_count +=
+            policy->curve[i] != NO_RULE &&
+            (i == 0 || strcmp(text_at(curves[i].name), text_at(curves[i - 1].name)) != 0);
     for (size_t i = 0; i < policy->rule_count; i++)
         size_rules += policy->rule[i].effect == EFFECT_SIZES;
     fprintf(

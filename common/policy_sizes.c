@@ -263,7 +263,7 @@ uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
         return 0;
     for (size_t i = 0; row && i < key_types_count; i++) {
         if (key_types[i].size_from != row->size_from ||
-            !share_a_name(policy->names, row->atoms, &key_types[i]))
+            !share_a_name(policy->names, text_at(row->atoms), &key_types[i]))
             continue;
         uint64_t bits = smallest(policy, mechanism, &key_types[i]);
         min = bits < min ? bits : min;

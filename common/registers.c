@@ -3,6 +3,9 @@
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
+#include <stdatomic.h>
+
 #define CLEAR(number)      "pxor %%xmm" #number ", %%xmm" #number "\n\t"
 #define CLEAR_WIDE(number) "vpxord %%xmm" #number ", %%xmm" #number ", %%xmm" #number "\n\t"
 
@@ -60,15 +63,54 @@ static void forget_numbers(void)
                      : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc");
 }
 
+enum vectors { VECTORS_UNKNOWN, VECTORS_16, VECTORS_16_WIDE, VECTORS_32_WIDE };
+
+/* What the system keeps for each thread; the processor may have more. */
+static unsigned kept_states(void)
+{
+    enum { STATES = 0 };
+    unsigned low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(STATES));
+    return low;
+}
+
+static enum vectors ask_for_vectors(void)
+{
+    const unsigned wide_states = 0x06, upper_states = 0xe0;
+    unsigned a, b, c, d;
+    __cpuid(1, a, b, c, d);
+    if ((c & bit_OSXSAVE) == 0 || (c & bit_AVX) == 0 ||
+        (kept_states() & wide_states) != wide_states)
+        return VECTORS_16;
+    if ((kept_states() & upper_states) != upper_states)
+        return VECTORS_16_WIDE;
+    __cpuid_count(7, 0, a, b, c, d);
+    return (b & bit_AVX512VL) != 0 ? VECTORS_32_WIDE : VECTORS_16_WIDE;
+}
+
+/* Asked once and when needed: in a virtual machine each answer comes from the host and takes microseconds, and the
+ * compiler's own __builtin_cpu_supports() asks a dozen times whenever a program loads us. */
+static enum vectors vectors(void)
+{
+    static atomic_uint known;
+    enum vectors which = atomic_load_explicit(&known, memory_order_relaxed);
+    if (__builtin_expect(which == VECTORS_UNKNOWN, 0)) {
+        which = ask_for_vectors();
+        atomic_store_explicit(&known, which, memory_order_relaxed);
+    }
+    return which;
+}
+
 void registers_forget(void)
 {
-    forget_numbers();
-    if (__builtin_cpu_supports("avx"))
-        forget_16_wide();
-    else
+    enum vectors which = vectors();
+    if (which == VECTORS_16)
         forget_16();
-    if (__builtin_cpu_supports("avx512vl"))
+    else
+        forget_16_wide();
+    if (which == VECTORS_32_WIDE)
         forget_upper_16();
+    forget_numbers();
 }
 
 #else

@@ -60,8 +60,8 @@ static int new_memfd(void)
     int first = memfd_create(STATISTICS_NAME, flags | MFD_NOEXEC_SEAL);
     if (first < 0)
         first = memfd_create(STATISTICS_NAME, flags); /* Linux before 6.3 knows no NOEXEC_SEAL */
-    if (first < 0)
-        return -1;
+    if (first < 0 || first > STDERR_FILENO)
+        return first;
     /* Never the number of a standard stream that the application has closed. */
     int fd = fcntl(first, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     close(first);

@@ -98,7 +98,7 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     }
     static const char *const in_bits[] = {"RC2", "RC4", "Generic"};
     for (size_t i = 0; i < sizeof in_bits / sizeof *in_bits; i++)
-        if (strncmp(row->atoms, in_bits[i], strlen(in_bits[i])) == 0)
+        if (strncmp(text_at(row->atoms), in_bits[i], strlen(in_bits[i])) == 0)
             return 1;
     return 8;
 }

@@ -181,7 +181,7 @@ const struct policy_rule *key_facts_denied(const struct policy *policy, uint64_t
     const struct policy_rule *rule = NULL;
     *code = CKR_CURVE_NOT_SUPPORTED;
     if (facts->curve != NULL)
-        rule = policy_curve(policy, facts->curve->der, facts->curve->der_bytes);
+        rule = policy_curve(policy, bytes_at(facts->curve->der), facts->curve->der_bytes);
     if (rule != NULL)
         return rule;
     *code = CKR_KEY_SIZE_RANGE;

@@ -90,6 +90,22 @@ static bool take(struct lifeboat *boat)
     return atomic_compare_exchange_strong(&boat->taken, &no, 1);
 }
 
+static int look_for_unloads(struct dl_phdr_info *info, size_t info_bytes, void *unloads)
+{
+    (void)info_bytes;
+    *(unsigned long long *)unloads = info->dlpi_subs;
+    return 1; /* every object says the same */
+}
+
+/* Then nobody was here before us, and the list of all mappings need not be read, which takes a tenth of a
+ * millisecond. */
+static bool nothing_was_ever_unloaded(void)
+{
+    unsigned long long unloads = 1;
+    dl_iterate_phdr(look_for_unloads, &unloads);
+    return unloads == 0;
+}
+
 /* An earlier one of us had one, perhaps: that part of our file, executable, and the boat's page behind it. */
 static uintptr_t find_second(const struct source *source)
 {
@@ -144,7 +160,7 @@ struct lifeboat *lifeboat_map(intptr_t *distance)
     struct source source;
     if (!open_source(&source))
         return NULL;
-    uintptr_t second = find_second(&source);
+    uintptr_t second = nothing_was_ever_unloaded() ? 0 : find_second(&source);
     if (second == 0)
         second = make_second(&source);
     close(source.fd);

@@ -80,32 +80,30 @@ static const struct p11_functions *best_list(const struct loaded *from)
     return best;
 }
 
+/* Takes over the first so many functions of a list, where it has them. lists.c checks how lists are laid out. */
+static void take_over(struct p11_functions *table, const struct p11_functions *list, unsigned count)
+{
+    enum { VERSION = 1 }; /* which comes before them, in the room of one */
+    void **to = (void **)table + VERSION;
+    void *const *from = (void *const *)list + VERSION;
+    for (unsigned i = 0; i < count; i++)
+        if (from[i] != NULL)
+            to[i] = from[i];
+}
+
 static void fill_table(const struct loaded *from)
 {
     struct p11_functions table = not_in_target;
-    const struct p11_functions *plain = (const struct p11_functions *)from->plain;
     const struct p11_functions *best = best_list(from);
     unsigned upto = version_of(best);
 
     /* Never past 2.40 in the plain list: there are modules whose list claims 3.2 and ends before. */
-#define P11_UPTO 240
-#define ROW(name, ...)                                                                             \
-    if (plain->name != NULL)                                                                       \
-        table.name = plain->name;
-#include "functions.def"
-#define P11_UPTO 240
-#define ROW(name, ...)                                                                             \
-    if (best != NULL && best->name != NULL)                                                        \
-        table.name = best->name;
-#include "functions.def"
-#define P11_UPTO 302
-#define ROW(name, ...)                                                                             \
-    if (upto >= 300 &&                                                                             \
-        (upto >= 302 || offsetof(struct p11_functions, name) <                                     \
-                            offsetof(struct p11_functions, C_EncapsulateKey)) &&                   \
-        best->name != NULL)                                                                        \
-        table.name = best->name;
-#include "functions.def"
+    take_over(&table, (const struct p11_functions *)from->plain, FUNCTIONS_2_40);
+    if (best != NULL)
+        take_over(&table, best,
+                  upto >= 302   ? FUNCTIONS_3_2
+                  : upto >= 300 ? FUNCTIONS_3_0
+                                : FUNCTIONS_2_40);
     target = table;
 }
 

@@ -26,8 +26,9 @@ static bool is_one_of(const char *words, const char *text)
 static const struct curve *find_curve(const char *text)
 {
     for (size_t i = 0; i < curves_count; i++) {
-        if (strcasecmp(curves[i].name, text) == 0 || strcmp(curves[i].oid, text) == 0 ||
-            is_one_of(curves[i].aliases, text))
+        if (strcasecmp(text_at(curves[i].name), text) == 0 ||
+            strcmp(text_at(curves[i].oid), text) == 0 ||
+            is_one_of(text_at(curves[i].aliases), text))
             return &curves[i];
     }
     return NULL;
@@ -36,14 +37,16 @@ static const struct curve *find_curve(const char *text)
 /* Edwards and Montgomery curves have key types of one size each. */
 static bool has_sizes(const struct curve *curve)
 {
-    return strstr(curve->name, "25519") == NULL && strstr(curve->name, "448") == NULL;
+    const char *name = text_at(curve->name);
+
+    return strstr(name, "25519") == NULL && strstr(name, "448") == NULL;
 }
 
 static const struct policy_rule *rule_of_curve(const struct policy *policy,
                                                const struct curve *curve)
 {
     const struct policy_rule *rule =
-        policy != NULL ? policy_curve(policy, curve->der, curve->der_bytes) : NULL;
+        policy != NULL ? policy_curve(policy, bytes_at(curve->der), curve->der_bytes) : NULL;
 
     if (rule == NULL && policy != NULL && has_sizes(curve))
         rule = policy_key(policy, NO_MECHANISM, KEY_TYPE_EC, curve->order_bits);

@@ -102,7 +102,8 @@ static inline uint64_t ckm(const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < mechanisms_count; i++) {
-        for (const char *at = mechanisms[i].names; *at; at += strcspn(at, "|"), at += *at == '|') {
+        for (const char *at = text_at(mechanisms[i].names); *at;
+             at += strcspn(at, "|"), at += *at == '|') {
             if (strcspn(at, "|") == len && memcmp(at, name, len) == 0)
                 return mechanisms[i].number;
         }

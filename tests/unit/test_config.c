@@ -349,6 +349,23 @@ START_TEST(what_is_not_a_small_text_file_is_refused_at_once)
 }
 END_TEST
 
+START_TEST(every_line_of_a_long_file_counts)
+{
+    static const char first[] = "x-pool: off\n", last[] = "x-statistics: off\n";
+    static char text[FILE_MOST_BYTES / 2];
+    struct config *config;
+
+    memset(text, '\n', sizeof text);
+    memcpy(text, first, sizeof first - 1);
+    memcpy(text + sizeof text - sizeof last + 1, last, sizeof last - 1);
+    put_bytes("system/p11-proxy.module", text, sizeof text);
+    config = load();
+    ck_assert(!config->pool);
+    ck_assert(!config->statistics);
+    config_free(config);
+}
+END_TEST
+
 START_TEST(a_dangling_link_is_a_file_that_cannot_be_read)
 {
     ck_assert_int_eq(symlink("/nowhere/at/all", below("system/p11-proxy.module")), 0);
@@ -436,6 +453,7 @@ int main(void)
     tcase_add_test(tcase, a_repeated_key_is_refused_with_both_lines);
     tcase_add_test(tcase, a_long_value_is_cut_and_control_characters_are_spelled_out);
     tcase_add_test(tcase, what_is_not_a_small_text_file_is_refused_at_once);
+    tcase_add_test(tcase, every_line_of_a_long_file_counts);
     tcase_add_test(tcase, a_dangling_link_is_a_file_that_cannot_be_read);
     tcase_add_test(tcase, the_distance_of_words_counts_letters_and_not_case);
     tcase_add_test(tcase, each_kind_of_bad_target_has_its_own_message);

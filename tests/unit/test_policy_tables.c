@@ -32,7 +32,8 @@ START_TEST(no_number_and_no_name_stands_twice)
 {
     for (size_t i = 0; i < mechanisms_count; i++) {
         ck_assert_ptr_eq(mechanism_find(mechanisms[i].number), &mechanisms[i]);
-        for (const char *at = mechanisms[i].names; *at; at += strcspn(at, "|"), at += *at == '|') {
+        for (const char *at = text_at(mechanisms[i].names); *at;
+             at += strcspn(at, "|"), at += *at == '|') {
             char name[64];
             snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "|"), at);
             ck_assert_msg(strncmp(name, "CKM_", 4) == 0, "%s", name);
@@ -57,8 +58,8 @@ START_TEST(the_der_of_every_curve_and_digest_is_its_oid)
 {
     for (size_t i = 0; i < curves_count + digests_count; i++) {
         bool curve = i < curves_count;
-        const char *oid = curve ? curves[i].oid : digests[i - curves_count].oid;
-        const uint8_t *der = curve ? curves[i].der : digests[i - curves_count].der;
+        const char *oid = text_at(curve ? curves[i].oid : digests[i - curves_count].oid);
+        const uint8_t *der = bytes_at(curve ? curves[i].der : digests[i - curves_count].der);
         size_t bytes = curve ? curves[i].der_bytes : digests[i - curves_count].der_bytes;
         char text[128], *to = text;
         unsigned long arc = 0;
@@ -82,7 +83,7 @@ START_TEST(the_order_of_every_curve_has_the_bits_that_it_says)
 {
     for (size_t i = 0; i < curves_count; i++) {
         static const int bits_of[] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
-        const char *order = curves[i].order;
+        const char *order = text_at(curves[i].order);
         int top = order[0] <= '9' ? order[0] - '0' : order[0] - 'a' + 10;
         ck_assert_uint_eq(4 * (strlen(order) - 1) + (size_t)bits_of[top], curves[i].order_bits);
         /*
@@ -90,9 +91,9 @@ START_TEST(the_order_of_every_curve_has_the_bits_that_it_says)
          * coordinates.
          */
         for (size_t j = 0; j < i; j++) {
-            if (strcmp(order, curves[j].order) == 0)
-                ck_assert_str_eq(strpbrk(curves[i].name, "0123456789"),
-                                 strpbrk(curves[j].name, "0123456789"));
+            if (strcmp(order, text_at(curves[j].order)) == 0)
+                ck_assert_str_eq(strpbrk(text_at(curves[i].name), "0123456789"),
+                                 strpbrk(text_at(curves[j].name), "0123456789"));
         }
     }
     ck_assert_uint_ge(curves_count, 57);
@@ -104,12 +105,12 @@ START_TEST(digests_name_mechanisms_that_are_made_of_them)
     for (size_t i = 0; i < digests_count; i++) {
         const struct mechanism *digest = mechanism_find(digests[i].mechanism);
         ck_assert_ptr_nonnull(digest);
-        ck_assert_str_eq(digest->atoms, digests[i].name);
+        ck_assert_str_eq(text_at(digest->atoms), text_at(digests[i].name));
         if (digests[i].rsa_mechanism == NO_MECHANISM)
             continue;
         char atoms[64];
-        snprintf(atoms, sizeof atoms, "%s|RSA", digests[i].name);
-        ck_assert_str_eq(mechanism_find(digests[i].rsa_mechanism)->atoms, atoms);
+        snprintf(atoms, sizeof atoms, "%s|RSA", text_at(digests[i].name));
+        ck_assert_str_eq(text_at(mechanism_find(digests[i].rsa_mechanism)->atoms), atoms);
     }
 }
 END_TEST

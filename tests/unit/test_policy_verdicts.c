@@ -189,8 +189,8 @@ START_TEST(the_bit_and_the_hash_agree_with_the_items_for_every_mechanism)
 {
     for (size_t i = 0; i < mechanisms_count; i++) {
         char list[64];
-        snprintf(list, sizeof list, "%.*s", (int)strcspn(mechanisms[i].names, "|"),
-                 mechanisms[i].names);
+        snprintf(list, sizeof list, "%.*s", (int)strcspn(text_at(mechanisms[i].names), "|"),
+                 text_at(mechanisms[i].names));
         struct policy *policy = policy_of(list);
         for (size_t j = 0; j < mechanisms_count; j++)
             ck_assert_int_eq(policy_mechanism(policy, mechanisms[j].number) != NULL, i == j);
