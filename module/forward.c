@@ -169,6 +169,7 @@ void note_slot_answer(struct slot *slot, CK_RV rv)
     case CKR_DEVICE_REMOVED:
     case CKR_TOKEN_NOT_PRESENT:
     case CKR_TOKEN_NOT_RECOGNIZED:
+    case CKR_SLOT_ID_INVALID:
         /* All sessions may be gone with the token, and another token may have come. */
         atomic_fetch_add(&slot->generation, 1);
         guard_forget();
@@ -180,6 +181,19 @@ void note_slot_answer(struct slot *slot, CK_RV rv)
         slot_drop_pool(slot, POOL_DROP_TOKEN);
         break;
     }
+}
+
+void note_answer_of_slot(CK_SLOT_ID id, CK_RV rv)
+{
+    if (LIKELY(rv == CKR_OK))
+        return;
+    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED) {
+        note_finalized();
+        return;
+    }
+    struct slot *slot = slot_find(id);
+    if (slot != NULL)
+        note_slot_answer(slot, rv);
 }
 
 void note_answer(CK_SESSION_HANDLE handle, CK_RV rv)

@@ -20,8 +20,9 @@ CK_SESSION_HANDLE session_for_target(CK_SESSION_HANDLE handle);
 /* The target answered rv, not CKR_OK, to a call on that session: drop what can no longer be relied on. */
 void note_answer(CK_SESSION_HANDLE handle, CK_RV rv);
 
-/* The same for an answer about a whole slot. */
+/* The same for an answer about a whole slot, and of any rv; and where only the slot's id is known. */
 void note_slot_answer(struct slot *slot, CK_RV rv);
+void note_answer_of_slot(CK_SLOT_ID id, CK_RV rv);
 
 /* Another user of the target finalized it, as an answer tells: nothing is served for a session until the token
  * answers for it again. */

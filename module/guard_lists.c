@@ -65,9 +65,13 @@ CK_RV proxy_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechani
     CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
     CK_MECHANISM_TYPE *list;
     CK_ULONG kept;
-    if (LIKELY(policy == NULL) || policy_is_audit(policy) || pulCount == NULL)
-        return target.C_GetMechanismList(slotID, pMechanismList, pulCount);
+    if (LIKELY(policy == NULL) || policy_is_audit(policy) || pulCount == NULL) {
+        CK_RV rv = target.C_GetMechanismList(slotID, pMechanismList, pulCount);
+        note_answer_of_slot(slotID, rv);
+        return rv;
+    }
     CK_RV rv = fetch_list(slotID, usual, &list, &kept);
+    note_answer_of_slot(slotID, rv);
     if (rv == CKR_OK) {
         kept = remove_hidden(policy, list, kept);
         if (pMechanismList != NULL && *pulCount < kept)
@@ -111,6 +115,7 @@ CK_RV proxy_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
     if (enforced && is_hidden(policy, type))
         return CKR_MECHANISM_INVALID;
     CK_RV rv = target.C_GetMechanismInfo(slotID, type, pInfo);
+    note_answer_of_slot(slotID, rv);
     if (!enforced || rv != CKR_OK || pInfo == NULL)
         return rv;
 

@@ -1,4 +1,4 @@
-/* session_calls.c - opening and closing sessions, how many there are, and what happened to their slot. */
+/* session_calls.c - opening and closing sessions. */
 #include "forward.h"
 #include "guard_calls.h"
 #include "key_cache.h"
@@ -22,8 +22,7 @@ CK_RV proxy_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplic
     CK_RV rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (is_full(rv) && hidden_give_way())
         rv = target.C_OpenSession(slotID, flags, pApplication, Notify, phSession);
-    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
-        note_finalized();
+    note_answer_of_slot(slotID, rv);
     if (rv == CKR_OK && phSession != NULL && atomic_load(&state->life) == LIFE_UP)
         moves_note_opened(*phSession, slotID,
                           (flags & CKF_ASYNC_SESSION) != 0 ? SESSION_IS_ASYNC : 0, closings);
@@ -62,6 +61,8 @@ CK_RV proxy_C_CloseSession(CK_SESSION_HANDLE hSession)
         last_session_closed(slot);
     if (last)
         hidden_allow(slot);
+    if (slot != NULL)
+        note_slot_answer(slot, rv);
     return rv;
 }
 
@@ -80,61 +81,6 @@ CK_RV proxy_C_CloseAllSessions(CK_SLOT_ID slotID)
     key_change_end(change, slot, EVERY_KEY);
     last_session_closed(slot);
     hidden_allow(slot);
-    return rv;
-}
-
-CK_RV proxy_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved)
-{
-    CK_RV rv = target.C_WaitForSlotEvent(flags, pSlot, pReserved);
-    struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
-    /* A token came or went. Either way what was there is there no longer. */
-    if (slot != NULL)
-        note_slot_answer(slot, CKR_TOKEN_NOT_PRESENT);
-    return rv;
-}
-
-/* Ours, as the application must not count it. */
-struct ours {
-    CK_SESSION_HANDLE session;
-    bool is_rw;
-};
-
-static struct ours ours_of(struct slot *slot)
-{
-    struct ours ours = {CK_INVALID_HANDLE, false};
-    if (slot == NULL)
-        return ours;
-    lock_acquire(&state->lock);
-    ours = (struct ours){slot->hidden, slot->hidden_is_rw};
-    lock_release(&state->lock);
-    return ours;
-}
-
-static void subtract_one(CK_ULONG *count)
-{
-    if (*count != 0 && *count != CK_UNAVAILABLE_INFORMATION)
-        --*count;
-}
-
-CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
-{
-    struct slot *slot = slot_find(slotID);
-    hidden_close_inherited();
-    struct ours before = ours_of(slot);
-    CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
-    struct ours after = ours_of(slot);
-    /* Opened or closed while the token counted: ask again, but not for ever. */
-    for (int tries = 0; before.session != after.session && rv == CKR_OK && tries < 3; tries++) {
-        before = after;
-        rv = target.C_GetTokenInfo(slotID, pInfo);
-        after = ours_of(slot);
-    }
-    if (rv == CKR_OK && pInfo != NULL && before.session != CK_INVALID_HANDLE) {
-        subtract_one(&pInfo->ulSessionCount);
-        if (before.is_rw)
-            subtract_one(&pInfo->ulRwSessionCount);
-    }
-    if (rv != CKR_OK && slot != NULL)
-        note_slot_answer(slot, rv);
+    note_slot_answer(slot, rv);
     return rv;
 }

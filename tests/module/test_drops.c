@@ -112,6 +112,99 @@ static void token_info_fails(void)
     knob("TOKEN_CODE", NULL);
 }
 
+static void slot_info_says_empty(void)
+{
+    CK_SLOT_INFO info;
+    knob("EMPTY_SLOT", "0");
+    EXPECT(fn->C_GetSlotInfo(0, &info), CKR_OK);
+    knob("EMPTY_SLOT", NULL);
+    ck_assert_uint_eq(info.flags & CKF_TOKEN_PRESENT, 0);
+}
+
+/* By a list of the slots that have a token, and by one of all of them. */
+static void list_of_tokens_lacks_it(void)
+{
+    CK_SLOT_ID slots[4];
+    CK_ULONG count = 4;
+    knob("EMPTY_SLOT", "0");
+    EXPECT(fn->C_GetSlotList(CK_TRUE, slots, &count), CKR_OK);
+    knob("EMPTY_SLOT", NULL);
+    ck_assert_uint_eq(count, 0);
+}
+
+static void list_of_slots_lacks_it(void)
+{
+    CK_SLOT_ID slots[4];
+    CK_ULONG count = 4;
+    knob("SLOTS", "0");
+    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
+    knob("SLOTS", NULL);
+    ck_assert_uint_eq(count, 0);
+}
+
+/* Any call that names the slot may be the first to hear that its token is gone. */
+
+static void hear_of_it(const char *code)
+{
+    knob("BAD_SLOT", "0");
+    knob("BAD_CODE", code);
+}
+
+static void forget_it(void)
+{
+    knob("BAD_SLOT", NULL);
+    knob("BAD_CODE", NULL);
+}
+
+static void slot_info_fails(void)
+{
+    CK_SLOT_INFO info;
+    hear_of_it("0x32");
+    EXPECT(fn->C_GetSlotInfo(0, &info), CKR_DEVICE_REMOVED);
+    forget_it();
+}
+
+static void slot_is_none(void)
+{
+    CK_SLOT_INFO info;
+    hear_of_it("0x3");
+    EXPECT(fn->C_GetSlotInfo(0, &info), CKR_SLOT_ID_INVALID);
+    forget_it();
+}
+
+static void open_fails(void)
+{
+    CK_SESSION_HANDLE none;
+    hear_of_it("0xe0");
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &none), CKR_TOKEN_NOT_PRESENT);
+    forget_it();
+}
+
+static void mechanism_list_fails(void)
+{
+    CK_ULONG count;
+    hear_of_it("0xe0");
+    EXPECT(fn->C_GetMechanismList(0, NULL, &count), CKR_TOKEN_NOT_PRESENT);
+    forget_it();
+}
+
+static void mechanism_info_fails(void)
+{
+    CK_MECHANISM_INFO info;
+    hear_of_it("0xe1");
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &info), CKR_TOKEN_NOT_RECOGNIZED);
+    forget_it();
+}
+
+/* One that is not the last. */
+static void close_fails(void)
+{
+    CK_SESSION_HANDLE other = open_session(0, 0);
+    knob("CLOSE_CODE", "0x32");
+    EXPECT(fn->C_CloseSession(other), CKR_DEVICE_REMOVED);
+    knob("CLOSE_CODE", NULL);
+}
+
 static const struct {
     const char *name;
     void (*happen)(void);
@@ -126,6 +219,15 @@ static const struct {
     {"token info says removed", token_info_fails, false},
     {"self test failed", self_test_failed, false},
     {"event of the slot", slot_event, false},
+    {"slot info says empty", slot_info_says_empty, false},
+    {"slot info says removed", slot_info_fails, false},
+    {"slot is none", slot_is_none, false},
+    {"list of tokens", list_of_tokens_lacks_it, false},
+    {"list of slots", list_of_slots_lacks_it, false},
+    {"open says not present", open_fails, false},
+    {"mechanism list says not present", mechanism_list_fails, false},
+    {"mechanism info says not recognized", mechanism_info_fails, false},
+    {"close says removed", close_fails, false},
     {"SO login", log_the_so_in, true},
     {"close all", close_all, true},
     {"last close", close_the_last, true},

@@ -166,6 +166,7 @@ EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
     list.C_GetFunctionList = C_GetFunctionList;
     list.C_WaitForSlotEvent = counting_C_WaitForSlotEvent;
     counting_add_sessions(&list);
+    counting_add_slots(&list);
     counting_add_random(&list);
     *ppFunctionList = (CK_FUNCTION_LIST_PTR)&list;
     return CKR_OK;

@@ -56,6 +56,9 @@ void counting_leave(void);
 /* The open session of that handle, or NULL. Expects the lock held. */
 struct one_session *session_of_locked(CK_SESSION_HANDLE handle);
 
+/* What any call that names the slot is answered first. */
+CK_RV slot_answer(CK_SLOT_ID id, const struct knobs *knobs, unsigned *token);
+
 /* Which token is in the slot; false if there is no such slot now. */
 bool token_in_slot(CK_SLOT_ID id, unsigned *token);
 
@@ -64,6 +67,7 @@ bool slot_of_token(unsigned token, CK_SLOT_ID *id);
 
 /* Puts its own functions into the list. */
 void counting_add_sessions(struct p11_functions *list);
+void counting_add_slots(struct p11_functions *list);
 void counting_add_random(struct p11_functions *list);
 
 /* The next count words of the stream: returns the first one's number. Processes may share a stream. */

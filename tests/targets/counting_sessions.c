@@ -35,8 +35,7 @@ struct one_session *session_of_locked(CK_SESSION_HANDLE handle)
                : NULL;
 }
 
-/* What such a call on the slot is answered before anything else. */
-static CK_RV ask_slot(CK_SLOT_ID id, const struct knobs *knobs, unsigned *token)
+CK_RV slot_answer(CK_SLOT_ID id, const struct knobs *knobs, unsigned *token)
 {
     if (!token_in_slot(id, token))
         return CKR_SLOT_ID_INVALID;
@@ -46,10 +45,14 @@ static CK_RV ask_slot(CK_SLOT_ID id, const struct knobs *knobs, unsigned *token)
 static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList,
                                     CK_ULONG_PTR pulCount)
 {
-    (void)tokenPresent;
     struct knobs knobs;
-    CK_ULONG count = slots_now(&knobs);
+    CK_ULONG slots = slots_now(&knobs);
+    CK_ULONG count = 0;
+    CK_SLOT_ID ids[SLOTS_MOST];
     CK_RV rv = CKR_OK;
+    for (CK_ULONG i = 0; i < slots; i++)
+        if (!tokenPresent || knobs.slot_base + i != knobs.empty_slot)
+            ids[count++] = knobs.slot_base + i;
     if (!counting_enter())
         return CKR_CRYPTOKI_NOT_INITIALIZED;
     counting_leave();
@@ -57,8 +60,8 @@ static CK_RV counting_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotL
         rv = CKR_ARGUMENTS_BAD;
     else if (pSlotList != NULL && *pulCount < count)
         rv = CKR_BUFFER_TOO_SMALL;
-    for (CK_ULONG i = 0; rv == CKR_OK && pSlotList != NULL && i < count; i++)
-        pSlotList[i] = knobs.slot_base + i;
+    if (rv == CKR_OK && pSlotList != NULL)
+        memcpy(pSlotList, ids, count * sizeof *ids);
     if (pulCount != NULL)
         *pulCount = count;
     return call_log(pSlotList != NULL ? "C_GetSlotList" : "C_GetSlotList(NULL)", NO_NUMBER,
@@ -72,7 +75,7 @@ static CK_RV counting_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
     CK_RV rv = CKR_CRYPTOKI_NOT_INITIALIZED;
     if (counting_enter()) {
         unsigned token;
-        rv = ask_slot(slotID, &knobs, &token);
+        rv = slot_answer(slotID, &knobs, &token);
         if (rv == CKR_OK)
             rv = pInfo == NULL ? CKR_ARGUMENTS_BAD : knobs.token_code;
         if (rv == CKR_OK) {
@@ -96,7 +99,7 @@ static CK_RV may_open_locked(CK_SLOT_ID slot, CK_FLAGS flags, const struct knobs
                              unsigned *token)
 {
     bool rw = (flags & CKF_RW_SESSION) != 0;
-    CK_RV rv = ask_slot(slot, knobs, token);
+    CK_RV rv = slot_answer(slot, knobs, token);
     if (rv != CKR_OK)
         return rv;
     if ((flags & CKF_SERIAL_SESSION) == 0)

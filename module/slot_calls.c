@@ -1,0 +1,94 @@
+/* slot_calls.c - what is asked about slots and their tokens: how many sessions, and whether there is a token.
+ *
+ * That there is none, or no such slot, may be said by any of them; then what is held was another token's.
+ */
+#include "forward.h"
+#include "prefetch.h"
+
+/* Those of our slots that are not listed have lost their token, or are gone themselves. */
+static void note_listed(const CK_SLOT_ID *listed, CK_ULONG count)
+{
+    lock_acquire(&state->lock);
+    unsigned known = state->slot_count;
+    lock_release(&state->lock);
+    for (unsigned i = 0; i < known; i++) {
+        CK_ULONG at = 0;
+        while (at < count && listed[at] != state->slots[i].id)
+            at++;
+        if (at == count)
+            note_slot_answer(&state->slots[i], CKR_TOKEN_NOT_PRESENT);
+    }
+}
+
+CK_RV proxy_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList, CK_ULONG_PTR pulCount)
+{
+    CK_RV rv = target.C_GetSlotList(tokenPresent, pSlotList, pulCount);
+    if (rv == CKR_OK && pSlotList != NULL && pulCount != NULL)
+        note_listed(pSlotList, *pulCount);
+    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
+        note_finalized();
+    return rv;
+}
+
+CK_RV proxy_C_GetSlotInfo(CK_SLOT_ID slotID, CK_SLOT_INFO_PTR pInfo)
+{
+    CK_RV rv = target.C_GetSlotInfo(slotID, pInfo);
+    bool empty = rv == CKR_OK && pInfo != NULL && (pInfo->flags & CKF_TOKEN_PRESENT) == 0;
+    note_answer_of_slot(slotID, empty ? CKR_TOKEN_NOT_PRESENT : rv);
+    return rv;
+}
+
+CK_RV proxy_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved)
+{
+    CK_RV rv = target.C_WaitForSlotEvent(flags, pSlot, pReserved);
+    struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
+    /* A token came or went. Either way what was there is there no longer. */
+    if (slot != NULL)
+        note_slot_answer(slot, CKR_TOKEN_NOT_PRESENT);
+    return rv;
+}
+
+/* Ours, as the application must not count it. */
+struct ours {
+    CK_SESSION_HANDLE session;
+    bool is_rw;
+};
+
+static struct ours ours_of(struct slot *slot)
+{
+    struct ours ours = {CK_INVALID_HANDLE, false};
+    if (slot == NULL)
+        return ours;
+    lock_acquire(&state->lock);
+    ours = (struct ours){slot->hidden, slot->hidden_is_rw};
+    lock_release(&state->lock);
+    return ours;
+}
+
+static void subtract_one(CK_ULONG *count)
+{
+    if (*count != 0 && *count != CK_UNAVAILABLE_INFORMATION)
+        --*count;
+}
+
+CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
+{
+    struct slot *slot = slot_find(slotID);
+    hidden_close_inherited();
+    struct ours before = ours_of(slot);
+    CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
+    struct ours after = ours_of(slot);
+    /* Opened or closed while the token counted: ask again, but not for ever. */
+    for (int tries = 0; before.session != after.session && rv == CKR_OK && tries < 3; tries++) {
+        before = after;
+        rv = target.C_GetTokenInfo(slotID, pInfo);
+        after = ours_of(slot);
+    }
+    if (rv == CKR_OK && pInfo != NULL && before.session != CK_INVALID_HANDLE) {
+        subtract_one(&pInfo->ulSessionCount);
+        if (before.is_rw)
+            subtract_one(&pInfo->ulRwSessionCount);
+    }
+    note_answer_of_slot(slotID, rv);
+    return rv;
+}
