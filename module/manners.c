@@ -21,9 +21,12 @@ static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
 /* Waiting for less than that takes longer than planned, and the wait is as long as the gain. */
 static const int64_t WORTH_WAITING_NS = NS_PER_MS / 5;
 
-static size_t most_call_bytes(void)
+/* A whole pool, by a call that is long whatever its size. A short one is soon repeated, and a caller who needs a
+ * few bytes at once would wait for all of it. */
+static size_t most_call_bytes(int64_t call_ns)
 {
-    return settings()->pool_size_bytes;
+    size_t pool_bytes = settings()->pool_size_bytes;
+    return call_ns >= WORTH_WAITING_NS ? pool_bytes : pool_bytes / 2;
 }
 
 size_t manners_call_bytes(struct slot *slot, size_t own_bytes)
@@ -82,8 +85,11 @@ static bool is_flat_locked(const struct token_manners *m, size_t asked_bytes, in
 static void grow_locked(struct token_manners *m, size_t asked_bytes, bool by_two_steps)
 {
     size_t most = asked_bytes * (by_two_steps ? 4 : 2);
-    if (most > most_call_bytes())
-        most = most_call_bytes();
+    size_t most_useful = most_call_bytes(m->last_ns);
+    if (most > most_useful)
+        most = most_useful;
+    if (m->call_bytes > most_useful)
+        m->call_bytes /= 2;
     /* All of it may be wiped meanwhile, by a fork in a signal handler. */
     for (size_t twice = m->call_bytes * 2; twice != 0 && twice <= most; twice = m->call_bytes * 2) {
         if ((m->refused_bytes != 0 && twice >= m->refused_bytes) ||
@@ -131,9 +137,10 @@ int64_t manners_patience_ns(struct slot *slot)
 {
     lock_acquire(&slot->manners_lock);
     const struct token_manners *m = &slot->manners;
-    int64_t last_ns = m->call_bytes > most_call_bytes() / 2 ? m->last_ns : 0;
+    bool is_whole = m->call_bytes > most_call_bytes(/* call_ns= */ 0);
+    int64_t last_ns = m->last_ns;
     lock_release(&slot->manners_lock);
-    return last_ns >= WORTH_WAITING_NS ? last_ns : 0;
+    return is_whole && last_ns >= WORTH_WAITING_NS ? last_ns : 0;
 }
 
 void manners_taken(struct slot *slot, size_t asked_bytes, int64_t took_ns)
