@@ -2,6 +2,7 @@
  *
  * That there is none, or no such slot, may be said by any of them; then what is held was another token's.
  */
+#include "clock.h"
 #include "forward.h"
 #include "prefetch.h"
 
@@ -52,17 +53,37 @@ CK_RV proxy_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR
 struct ours {
     CK_SESSION_HANDLE session;
     bool is_rw;
+    bool in_between; /* it is being opened or closed: the token may count it or not */
 };
+
+/* Longer only if the token hangs, and then the application shall not wait for what it did not ask for. */
+static const int64_t IN_BETWEEN_NS = 100 * NS_PER_MS;
 
 static struct ours ours_of(struct slot *slot)
 {
-    struct ours ours = {CK_INVALID_HANDLE, false};
+    struct ours ours = {.session = CK_INVALID_HANDLE};
     if (slot == NULL)
         return ours;
     lock_acquire(&state->lock);
-    ours = (struct ours){slot->hidden, slot->hidden_is_rw};
+    ours = (struct ours){.session = slot->hidden,
+                         .is_rw = slot->hidden_is_rw,
+                         .in_between = slot->hidden == CK_INVALID_HANDLE && slot->hidden_at_work};
     lock_release(&state->lock);
     return ours;
+}
+
+/* Waits while it is in between. */
+static struct ours settled_ours_of(struct slot *slot)
+{
+    int64_t until_ns = clock_exact_ns() + IN_BETWEEN_NS;
+    for (;;) {
+        unsigned bell = atomic_load(&state->slot_bell);
+        struct ours ours = ours_of(slot);
+        int64_t left_ns = ours.in_between ? until_ns - clock_exact_ns() : 0;
+        if (left_ns <= 0)
+            return ours;
+        wait_on_word(&state->slot_bell, bell, left_ns);
+    }
 }
 
 static void subtract_one(CK_ULONG *count)
@@ -75,12 +96,14 @@ CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
 {
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
-    struct ours before = ours_of(slot);
+    struct ours before = settled_ours_of(slot);
     CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
     struct ours after = ours_of(slot);
     /* Opened or closed while the token counted: ask again, but not for ever. */
-    for (int tries = 0; before.session != after.session && rv == CKR_OK && tries < 3; tries++) {
-        before = after;
+    for (int tries = 0;
+         tries < 3 && rv == CKR_OK && (before.session != after.session || after.in_between);
+         tries++) {
+        before = settled_ours_of(slot);
         rv = target.C_GetTokenInfo(slotID, pInfo);
         after = ours_of(slot);
     }
