@@ -108,10 +108,10 @@ START_TEST(the_token_writes_there_and_nowhere_else)
 {
     begin(&os_locking, 1, "x-pool-max-age: 1min");
     void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
-    void (*wait_at_gate)(void) = (void (*)(void))target_symbol("counting_wait_at_gate");
+    bool (*is_at_gate)(void) = (bool (*)(void))target_symbol("counting_is_at_gate");
     gate(true);
     words_draw(sessions[0], 16, 4096);
-    wait_at_gate();
+    words_draw_until(sessions[0], is_at_gate);
     unsigned count = wiped_mappings();
     unsigned long inside = 0;
     for (unsigned i = 0; i < count; i++)

@@ -280,10 +280,10 @@ START_TEST(what_is_on_its_way_is_not_served_after_an_event)
     pthread_t thread;
     begin("x-pool-max-age: 1min");
     void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
-    void (*wait_at_gate)(void) = (void (*)(void))target_symbol("counting_wait_at_gate");
+    bool (*is_at_gate)(void) = (bool (*)(void))target_symbol("counting_is_at_gate");
     gate(true);
     words_draw(session, 16, 4096);
-    wait_at_gate();
+    words_draw_until(session, is_at_gate);
     uint64_t made = words_made();
     if (events[_i].waits) {
         ck_assert_int_eq(pthread_create(&thread, NULL, happen, (void *)&events[_i].happen), 0);
@@ -303,10 +303,10 @@ START_TEST(a_prefetch_that_hangs_keeps_no_caller_waiting)
 {
     begin("");
     void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
-    void (*wait_at_gate)(void) = (void (*)(void))target_symbol("counting_wait_at_gate");
+    bool (*is_at_gate)(void) = (bool (*)(void))target_symbol("counting_is_at_gate");
     gate(true);
     words_draw(session, 16, 4096);
-    wait_at_gate();
+    words_draw_until(session, is_at_gate);
     words_draw(session, 16, 65536);
     gate(false);
     words_check(8192);

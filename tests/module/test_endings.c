@@ -53,6 +53,8 @@ START_TEST(finalize_waits_for_who_is_inside)
         ck_assert_int_eq(pthread_create(&drawer, NULL, draw_large, NULL), 0);
     else
         words_draw(session, 16, 32768);
+    if (_i != 0)
+        words_draw_until(session, (bool (*)(void))target_symbol("counting_is_at_gate"));
     wait_at_gate();
     ck_assert_int_eq(pthread_create(&finalizer, NULL, finalize, NULL), 0);
     usleep(50000); /* for a C_Finalize that does not wait to go wrong */

@@ -165,10 +165,10 @@ START_TEST(a_child_made_in_the_middle_of_a_refill_fills_anew)
 {
     begin(&os_locking);
     void (*gate)(bool) = (void (*)(bool))target_symbol("counting_gate");
-    void (*wait_at_gate)(void) = (void (*)(void))target_symbol("counting_wait_at_gate");
+    bool (*is_at_gate)(void) = (bool (*)(void))target_symbol("counting_is_at_gate");
     gate(true);
     words_draw(session, 16, 32768);
-    wait_at_gate();
+    words_draw_until(session, is_at_gate);
     pid_t child = fork();
     if (child == 0) {
         alarm(CHILD_HANGS_S);

@@ -16,7 +16,7 @@ enum { ROUNDS = 5 };
 static uint8_t bytes[64];
 
 static void (*gate)(bool);
-static void (*wait_at_gate)(void);
+static bool (*is_at_gate)(void);
 static pid_t closer;
 static atomic_bool closing, opened;
 
@@ -46,11 +46,11 @@ static void lock_the_thread_in(void)
     void *handle = dlopen(target_path("counting"), RTLD_NOW | RTLD_NOLOAD);
     ck_assert_ptr_nonnull(handle);
     *(void **)&gate = dlsym(handle, "counting_gate");
-    *(void **)&wait_at_gate = dlsym(handle, "counting_wait_at_gate");
+    *(void **)&is_at_gate = dlsym(handle, "counting_is_at_gate");
     dlclose(handle);
     gate(true);
     words_draw(session, 16, 2048);
-    wait_at_gate();
+    words_draw_until(session, is_at_gate);
 }
 
 /* The call does not end before somebody waits in dlclose(). */

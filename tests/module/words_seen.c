@@ -91,6 +91,14 @@ uint64_t words_draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_byt
     return lowest;
 }
 
+void words_draw_until(CK_SESSION_HANDLE session, bool (*is_so)(void))
+{
+    while (!is_so()) {
+        words_draw(session, 16, 256);
+        usleep(1000);
+    }
+}
+
 struct word word_draw(CK_SESSION_HANDLE session)
 {
     uint8_t bytes[WORD_BYTES];

@@ -28,6 +28,9 @@ void words_check(uint64_t least);
  * call fails. Returns the lowest counter of a word that came. */
 uint64_t words_draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes);
 
+/* Draws on until that is so: until the prefetch is at the target's gate, say, for which the pool must be low. */
+void words_draw_until(CK_SESSION_HANDLE session, bool (*is_so)(void));
+
 /* One word by one call, which must succeed. */
 struct word word_draw(CK_SESSION_HANDLE session);
 

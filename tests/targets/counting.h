@@ -94,6 +94,9 @@ EXPORT void counting_gate(bool closed);
 /* Waits until a call is at the closed gate. */
 EXPORT void counting_wait_at_gate(void);
 
+/* Whether one is. */
+EXPORT bool counting_is_at_gate(void);
+
 /* In counting_wait.c. */
 CK_RV counting_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved);
 

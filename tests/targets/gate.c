@@ -38,6 +38,14 @@ void counting_wait_at_gate(void)
     pthread_mutex_unlock(&lock);
 }
 
+bool counting_is_at_gate(void)
+{
+    pthread_mutex_lock(&lock);
+    bool is_one = waiting != 0;
+    pthread_mutex_unlock(&lock);
+    return is_one;
+}
+
 void gate_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
