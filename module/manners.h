@@ -8,8 +8,9 @@
 #include "state.h"
 
 /* How much one call of a fill asks for: 1 KiB at first; more while the token takes it and a call stays
- * short, or costs the same whatever its size; less when it was refused. Never less than own_bytes, unless so
- * much was refused: a request must not cost more calls than without us. */
+ * short, or costs the same whatever its size, up to half a pool, or a whole one where every call is long; less
+ * when it was refused. Never less than own_bytes, unless so much was refused: a request must not cost more
+ * calls than without us. */
 size_t manners_call_bytes(struct slot *slot, size_t own_bytes);
 
 /* How long a fill ahead waits where callers empty the pool faster than the token fills it: as long as a call

@@ -57,7 +57,7 @@ struct ours {
 };
 
 /* Longer only if the token hangs, and then the application shall not wait for what it did not ask for. */
-static const int64_t IN_BETWEEN_NS = 100 * NS_PER_MS;
+static const int64_t IN_BETWEEN_NS = 1 * NS_PER_S;
 
 static struct ours ours_of(struct slot *slot)
 {
@@ -72,17 +72,20 @@ static struct ours ours_of(struct slot *slot)
     return ours;
 }
 
-/* Waits while it is in between. */
-static struct ours settled_ours_of(struct slot *slot)
+/* Waits while it is in between, until *until_ns, which the first wait sets; 0 before. */
+static struct ours settled_ours_of(struct slot *slot, int64_t *until_ns)
 {
-    int64_t until_ns = clock_exact_ns() + IN_BETWEEN_NS;
     for (;;) {
         unsigned bell = atomic_load(&state->slot_bell);
         struct ours ours = ours_of(slot);
-        int64_t left_ns = ours.in_between ? until_ns - clock_exact_ns() : 0;
-        if (left_ns <= 0)
+        if (!ours.in_between)
             return ours;
-        wait_on_word(&state->slot_bell, bell, left_ns);
+        int64_t now_ns = clock_exact_ns();
+        if (*until_ns == 0)
+            *until_ns = now_ns + IN_BETWEEN_NS;
+        if (now_ns >= *until_ns)
+            return ours;
+        wait_on_word(&state->slot_bell, bell, *until_ns - now_ns);
     }
 }
 
@@ -96,14 +99,15 @@ CK_RV proxy_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo)
 {
     struct slot *slot = slot_find(slotID);
     hidden_close_inherited();
-    struct ours before = settled_ours_of(slot);
+    int64_t until_ns = 0;
+    struct ours before = settled_ours_of(slot, &until_ns);
     CK_RV rv = target.C_GetTokenInfo(slotID, pInfo);
     struct ours after = ours_of(slot);
     /* Opened or closed while the token counted: ask again, but not for ever. */
     for (int tries = 0;
          tries < 3 && rv == CKR_OK && (before.session != after.session || after.in_between);
          tries++) {
-        before = settled_ours_of(slot);
+        before = settled_ours_of(slot, &until_ns);
         rv = target.C_GetTokenInfo(slotID, pInfo);
         after = ours_of(slot);
     }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -85,7 +86,9 @@ static void on_crash(int signal_number)
     int len = snprintf(line, sizeof line, "%s, disturbed at 0x%lx of the module\n",
                        signal_number == SIGALRM ? "no end" : "a crash",
                        (unsigned long)(last_armed - text) + text_offset);
-    signal(signal_number, write(STDERR_FILENO, line, (size_t)len) == len ? SIG_DFL : SIG_IGN);
+    signal(signal_number, SIG_DFL);
+    if (write(STDERR_FILENO, line, (size_t)len) != len)
+        abort();
     raise(signal_number);
 }
 

@@ -282,14 +282,27 @@ unsigned threads_now(void)
     return count_threads(is_any);
 }
 
-/* It runs, or waits for a processor. */
-static bool is_another_at_work(const char *thread)
+/* What the kernel calls its state, ' ' if it has ended. */
+static char state_of_thread(const char *thread)
 {
     char line[256];
     read_of_thread(thread, "stat", line);
     const char *name_ends = strrchr(line, ')');
-    return atol(thread) != syscall(SYS_gettid) && name_ends != NULL &&
-           strncmp(name_ends, ") S", 3) != 0;
+    return name_ends != NULL && name_ends[1] == ' ' ? name_ends[2] : ' ';
+}
+
+/* It runs, or waits for a processor. */
+static bool is_another_at_work(const char *thread)
+{
+    char thread_state = state_of_thread(thread);
+    return atol(thread) != syscall(SYS_gettid) && thread_state != ' ' && thread_state != 'S';
+}
+
+bool thread_sleeps(long thread)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%ld", thread);
+    return state_of_thread(number) == 'S';
 }
 
 void wait_until_quiet(void)

@@ -87,6 +87,9 @@ bool threads_become(unsigned count);
 /* With the first thread that a program makes, a sanitizer makes one of its own, to stay. */
 void begin_a_thread_and_end_it(void);
 
+/* Whether that thread of ours sleeps, in a call of the kernel's. */
+bool thread_sleeps(long thread);
+
 /* The number of the prefetch's thread, 0 if it has none. */
 long prefetch_thread(void);
 

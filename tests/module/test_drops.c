@@ -122,24 +122,24 @@ static void slot_info_says_empty(void)
 }
 
 /* By a list of the slots that have a token, and by one of all of them. */
-static void list_of_tokens_lacks_it(void)
+static void list_lacks_it(CK_BBOOL of_tokens, const char *because_of)
 {
     CK_SLOT_ID slots[4];
     CK_ULONG count = 4;
-    knob("EMPTY_SLOT", "0");
-    EXPECT(fn->C_GetSlotList(CK_TRUE, slots, &count), CKR_OK);
-    knob("EMPTY_SLOT", NULL);
+    knob(because_of, "0");
+    EXPECT(fn->C_GetSlotList(of_tokens, slots, &count), CKR_OK);
+    knob(because_of, NULL);
     ck_assert_uint_eq(count, 0);
+}
+
+static void list_of_tokens_lacks_it(void)
+{
+    list_lacks_it(CK_TRUE, "EMPTY_SLOT");
 }
 
 static void list_of_slots_lacks_it(void)
 {
-    CK_SLOT_ID slots[4];
-    CK_ULONG count = 4;
-    knob("SLOTS", "0");
-    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
-    knob("SLOTS", NULL);
-    ck_assert_uint_eq(count, 0);
+    list_lacks_it(CK_FALSE, "SLOTS");
 }
 
 /* Any call that names the slot may be the first to hear that its token is gone. */

@@ -53,6 +53,21 @@ START_TEST(calls_grow_where_bytes_cost_nothing)
 }
 END_TEST
 
+/* Whoever needs a few bytes at once waits for all of a call: only where it is the same wait, it is for a whole pool. */
+START_TEST(a_whole_pool_comes_by_calls_that_are_long_anyway)
+{
+    static const char *const delays_us[] = {"1000", "20000", "0"};
+    knob("DELAY_US", delays_us[_i]);
+    begin();
+    for (int i = 0; i < 20; i++)
+        words_draw(session, 32, 32768);
+    if (_i < 2)
+        ck_assert_uint_gt(target_longest_request(), 49152);
+    else
+        ck_assert_uint_eq(target_longest_request(), 32768);
+}
+END_TEST
+
 /* 1 KiB takes 20 ms, of which other callers of a serial token would have to wait for every one. */
 START_TEST(calls_stay_short_where_bytes_cost)
 {
@@ -90,6 +105,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, calls_grow_where_bytes_cost_nothing);
+    tcase_add_loop_test(tcase, a_whole_pool_comes_by_calls_that_are_long_anyway, 0, 3);
     tcase_add_test(tcase, calls_stay_short_where_bytes_cost);
     tcase_add_test(tcase, single_slow_calls_shrink_nothing);
 }

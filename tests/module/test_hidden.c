@@ -2,8 +2,11 @@
 #include "run.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -259,6 +262,34 @@ START_TEST(a_child_does_not_count_what_it_inherits_of_ours)
 }
 END_TEST
 
+static atomic_bool asking;
+static pid_t asker;
+
+static void *open_gate_once_the_asker_waits(void *unused)
+{
+    while (!atomic_load(&asking) || !thread_sleeps(asker))
+        sched_yield();
+    ((void (*)(bool))target_symbol("counting_gate"))(false);
+    return unused;
+}
+
+/* The token has opened it, and its handle has not come back yet. */
+START_TEST(ours_is_not_counted_while_it_is_opened_either)
+{
+    pthread_t opener;
+    begin("x-pool-max-age: 1min");
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    knob("OPEN_GATE", "1");
+    ((void (*)(bool))target_symbol("counting_gate"))(true);
+    words_draw_until(session, (bool (*)(void))target_symbol("counting_is_at_gate"));
+    asker = (pid_t)syscall(SYS_gettid);
+    ck_assert_int_eq(pthread_create(&opener, NULL, open_gate_once_the_asker_waits, NULL), 0);
+    atomic_store(&asking, true);
+    ck_assert_uint_eq(token_info(0).ulSessionCount, 1);
+    pthread_join(opener, NULL);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, the_handle_of_ours_that_the_token_gave_away_is_the_applications);
@@ -266,6 +297,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, closing_all_waits_until_ours_is_out);
     tcase_add_test(tcase, ours_alone_does_not_keep_a_token_from_being_initialized);
     tcase_add_loop_test(tcase, after_an_so_the_prefetch_comes_back, 0, 3);
+    tcase_add_test(tcase, ours_is_not_counted_while_it_is_opened_either);
     tcase_add_test(tcase, counts_that_the_token_does_not_tell_stay_untold);
     tcase_add_loop_test(tcase, the_last_sessions_of_a_token_are_not_taken, 0, 2);
     tcase_add_loop_test(tcase, ours_gives_way_whatever_the_token_is_short_of, 0, 4);

@@ -22,17 +22,9 @@ static atomic_bool closing, opened;
 
 static void *open_gate_once_unloading(void *unused)
 {
-    char path[64];
-    char state = 'R';
     (void)unused;
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", closer);
-    while (!atomic_load(&closing) || state != 'S') {
-        FILE *stat = fopen(path, "re");
-        if (fscanf(stat, "%*d %*s %c", &state) != 1)
-            state = 'R';
-        fclose(stat);
+    while (!atomic_load(&closing) || !thread_sleeps(closer))
         sched_yield();
-    }
     atomic_store(&opened, true);
     gate(false);
     return NULL;
