@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "pool.h"
+#include "pool/pool.h"
 
 _Static_assert((unsigned)POOL_DROP_CAUSES <= STATISTICS_DROPS, "each cause has a place");
 

@@ -5,7 +5,7 @@
 #include <p11-kit/pkcs11.h>
 #include <stdbool.h>
 
-#include "message.h"
+#include "base/message.h"
 
 #ifndef CKF_INTERFACE_FORK_SAFE /* p11-kit before 0.25 ends at PKCS#11 2.40 */
 typedef struct CK_INTERFACE {

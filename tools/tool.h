@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "config.h"
-#include "message.h"
-#include "policy.h"
+#include "config/config.h"
+#include "base/message.h"
+#include "policy/policy.h"
 
 enum {
     EXIT_FINE = 0,

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 #define ROUNDS 31
 #define CALLS  2000000

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guard_parameters.h"
-#include "key_facts.h"
+#include "guard/guard_parameters.h"
+#include "guard/key_facts.h"
 
 enum { NUMBER_BYTES = 4 };
 
@@ -49,7 +49,7 @@ static const struct pointer {
 #define IS_INNER     1
 #define IS_OAEP      2
 #define MEMBER(structure, word, type, name, what) {IS_##what == 0 ? MORE_NONE : MORE_##structure, word, IS_##what == 1},
-#include "parameters.def"
+#include "guard/parameters.def"
 };
 
 /* Arbitrary bytes are no address that anybody may read. */

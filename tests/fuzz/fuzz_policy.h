@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy.h"
+#include "policy/policy.h"
 
 /* What must not be, whatever came. */
 static inline void fuzz_must(int holds)

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mechanisms.h"
-#include "pool.h"
+#include "policy/mechanisms.h"
+#include "pool/pool.h"
 #include "statistics.h"
 #include "words_seen.h"
 

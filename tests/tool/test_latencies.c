@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../hang.h"
-#include "latencies.h"
+#include "bench/latencies.h"
 
 static struct latencies latencies;
 

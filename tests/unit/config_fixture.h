@@ -2,7 +2,7 @@
 #ifndef P11_PROXY_CONFIG_FIXTURE_H
 #define P11_PROXY_CONFIG_FIXTURE_H
 
-#include "config.h"
+#include "config/config.h"
 
 extern char root[256];              /* the folder */
 extern struct config_places places; /* all inside root; the environment is empty */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../hang.h"
-#include "policy.h"
+#include "policy/policy.h"
 
 #define NOW_S 1800000000 /* 2027-01-15 */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "../hang.h"
-#include "clones.h"
+#include "random/clones.h"
 
 #define IS_NEW(event) clones_is_new_generation(event, sizeof(event) - 1)
 

@@ -11,8 +11,8 @@
 
 #include "../hang.h"
 #include "config_fixture.h"
-#include "file.h"
-#include "nearest.h"
+#include "base/file.h"
+#include "base/nearest.h"
 
 START_TEST(without_any_file_everything_has_its_default)
 {

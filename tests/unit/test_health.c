@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "../hang.h"
-#include "health.h"
+#include "pool/health.h"
 
 enum {
     BYTES_MOST = 70 * 1000,

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "../hang.h"
-#include "log.h"
+#include "base/log.h"
 
 static char folder[64], socket_path[96], file_path[96];
 static int daemon_fd;   /* stands for the syslog daemon; -1: there is none */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "../hang.h"
-#include "lock.h"
-#include "ring.h"
-#include "wiped.h"
+#include "base/lock.h"
+#include "pool/ring.h"
+#include "base/wiped.h"
 
 enum { CAPACITY = 1000 };
 

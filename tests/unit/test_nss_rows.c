@@ -27,7 +27,7 @@ typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 #define MEMBER(structure, word, type, member, what)                                                \
     _Static_assert(offsetof(type, member) == (word) * sizeof(CK_ULONG),                            \
                    "NSS's header has another place for " #member " of " #type);
-#include "parameters.def"
+#include "guard/parameters.def"
 
 START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
 {

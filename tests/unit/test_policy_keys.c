@@ -1,7 +1,7 @@
 /* test_policy_keys.c - key sizes, curves, parameter sets, and digests inside of signatures. */
 #include "policy_helper.h"
 
-#include "der.h"
+#include "policy/der.h"
 
 enum {
     CKK_RSA = 0,

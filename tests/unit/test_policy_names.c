@@ -1,7 +1,7 @@
 /* test_policy_names.c - the name check: what the JDK would say of a name, found in one lookup. */
 #include "policy_helper.h"
 
-#include "policy_names.h"
+#include "policy/policy_names.h"
 
 static struct policy *names_56(void)
 {

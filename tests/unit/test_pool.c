@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "../hang.h"
-#include "clock.h"
-#include "pool.h"
+#include "base/clock.h"
+#include "pool/pool.h"
 
 /* What the clocks say on top of the true time: this program is linked with a clock of its own. */
 static int64_t ahead_ns, wall_ahead_ns;

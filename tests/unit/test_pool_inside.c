@@ -6,7 +6,7 @@
 enum moment { AFTER_THE_COPY, BETWEEN_TWO_LOOKS, BEFORE_THE_CLONE_IS_SEEN_TO };
 static void step_in(enum moment moment);
 #define POOL_TEST_HOOK(moment, pool) step_in(moment)
-#include "../../common/pool.c"
+#include "pool/pool.c"
 
 #include "../hang.h"
 

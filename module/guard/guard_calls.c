@@ -1,0 +1,151 @@
+/* guard_calls.c - asks the policy about a call's mechanism and keys. */
+#include "guard/guard_calls.h"
+
+#include "guard/guard_memo.h"
+#include "guard/guard_parameters.h"
+#include "guard/guard_report.h"
+#include "guard/key_cache.h"
+#include "state/sessions.h"
+#include "target/target.h"
+
+/* A key that the token has. False if the token does not say what it is: then the token decides. */
+static bool facts_of_key(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE key)
+{
+    const struct slot *slot = session_slot(session);
+    struct key_question question;
+    if (slot == NULL)
+        return key_facts_read(facts, session, key);
+    if (key_cache_get(slot, key, facts, &question))
+        return true;
+    if (!key_facts_read(facts, session, key))
+        return false;
+    key_cache_put(slot, key, facts, &question);
+    return true;
+}
+
+static CK_RV judge_facts(const struct policy *policy, const char *function, uint64_t mechanism,
+                         uint64_t asked_mechanism, const struct key_facts *facts)
+{
+    CK_RV code;
+    const struct policy_rule *rule = key_facts_denied(policy, asked_mechanism, facts, &code);
+    return guard_verdict(policy, function, mechanism, rule, code);
+}
+
+/* What the templates say of the key that comes out. */
+static struct key_facts facts_of_made(const CK_MECHANISM *mechanism, const struct key_use *use)
+{
+    struct key_facts facts = key_facts_of(mechanism->mechanism);
+    /* The type may stand in either, and which attributes count depends on it. The public one has the last
+     * word: that is where the size belongs. */
+    key_facts_add(&facts, use->made, use->made_count);
+    key_facts_add(&facts, use->made_private, use->made_private_count);
+    key_facts_add(&facts, use->made, use->made_count);
+    return facts;
+}
+
+/*
+ * Rules about a mechanism's keys mean the keys that it works with, and those that it generates. A derived or
+ * unwrapped key is another matter: an AES key from ECDH is no small ECDH key.
+ */
+static uint64_t maker(const CK_MECHANISM *mechanism, const struct key_use *use)
+{
+    return use->used == CK_INVALID_HANDLE ? mechanism->mechanism : NO_MECHANISM;
+}
+
+/* *known: nothing that the answer depends on is missing. */
+static CK_RV guard_keys(const struct policy *policy, const char *function,
+                        CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                        const struct key_use *use, bool *known)
+{
+    struct key_facts facts;
+    CK_RV rv = CKR_OK;
+    *known = use->used == CK_INVALID_HANDLE || facts_of_key(&facts, session, use->used);
+    if (use->used != CK_INVALID_HANDLE && *known)
+        rv = judge_facts(policy, function, mechanism->mechanism, mechanism->mechanism, &facts);
+    if (rv == CKR_OK && use->result != NULL) {
+        facts = facts_of_made(mechanism, use);
+        rv = judge_facts(policy, function, mechanism->mechanism, maker(mechanism, use), &facts);
+    }
+    return rv;
+}
+
+CK_RV guard_call(const struct policy *policy, const char *function, enum purpose purpose,
+                 CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                 const struct key_use *use)
+{
+    bool known = true;
+    if (mechanism == NULL)
+        return CKR_OK;
+    uint64_t epoch = guard_epoch_now();
+    CK_RV rv = guard_verdict(policy, function, mechanism->mechanism,
+                             policy_mechanism(policy, mechanism->mechanism), CKR_MECHANISM_INVALID);
+    if (rv == CKR_OK)
+        rv = guard_verdict(policy, function, mechanism->mechanism,
+                           parameters_denied(policy, mechanism), CKR_MECHANISM_PARAM_INVALID);
+    if (rv == CKR_OK && policy_has_key_rules(policy))
+        rv = guard_keys(policy, function, session, mechanism, use, &known);
+    if (rv == CKR_OK && known)
+        guard_remember(policy, epoch, purpose, session, mechanism, use);
+    return rv;
+}
+
+CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session,
+                          CK_OBJECT_HANDLE one, CK_OBJECT_HANDLE other)
+{
+    CK_OBJECT_HANDLE keys[] = {one, other};
+    CK_RV rv = CKR_OK;
+    struct key_facts facts;
+    for (size_t i = 0; rv == CKR_OK && i < sizeof keys / sizeof *keys; i++)
+        if (policy_has_key_rules(policy) && keys[i] != CK_INVALID_HANDLE &&
+            facts_of_key(&facts, session, keys[i]))
+            rv = judge_facts(policy, "C_SetOperationState", NO_MECHANISM, NO_MECHANISM, &facts);
+    return rv;
+}
+
+CK_RV guard_import(const struct policy *policy, const char *function, const CK_ATTRIBUTE *template,
+                   CK_ULONG count)
+{
+    if (!policy_has_key_rules(policy) || !template_is_key(template, count))
+        return CKR_OK;
+    struct key_facts facts = key_facts_of(NO_MECHANISM);
+    key_facts_add(&facts, template, count);
+    return judge_facts(policy, function, NO_MECHANISM, NO_MECHANISM, &facts);
+}
+
+static CK_RV guard_result(const struct policy *policy, const char *function,
+                          CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
+                          const struct key_use *use, CK_OBJECT_HANDLE *result)
+{
+    struct key_facts facts;
+    if (result == NULL || *result == CK_INVALID_HANDLE || !facts_of_key(&facts, session, *result))
+        return CKR_OK;
+    return judge_facts(policy, function, mechanism->mechanism, maker(mechanism, use), &facts);
+}
+
+static void take_back(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE *result)
+{
+    if (result == NULL || *result == CK_INVALID_HANDLE)
+        return;
+    struct key_change change = key_change_begin();
+    target.C_DestroyObject(session, *result);
+    key_change_end(change, session_slot(session), *result);
+    *result = CK_INVALID_HANDLE;
+}
+
+CK_RV guard_made(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
+                 const CK_MECHANISM *mechanism, const struct key_use *use)
+{
+    if (mechanism == NULL || use->result == NULL || !policy_has_key_rules(policy))
+        return CKR_OK;
+    struct key_facts facts = facts_of_made(mechanism, use);
+    if (key_facts_are_enough(&facts))
+        return CKR_OK;
+    CK_RV rv = guard_result(policy, function, session, mechanism, use, use->result);
+    if (rv == CKR_OK)
+        rv = guard_result(policy, function, session, mechanism, use, use->result_private);
+    if (rv != CKR_OK) {
+        take_back(session, use->result);
+        take_back(session, use->result_private);
+    }
+    return rv;
+}

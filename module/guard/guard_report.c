@@ -1,0 +1,67 @@
+/* guard_report.c - counts what the policy refuses. */
+#include "guard/guard_report.h"
+
+#include "state/counters.h"
+#include "base/log.h"
+#include "base/probes.h"
+#include "state/settings.h"
+#include "state/state.h"
+
+enum { NAME_BYTES = 48 };
+
+/* Counts it. True the first time, while there is room to tell first times. */
+static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
+{
+    struct reports *reports = &state->reports;
+    unsigned i = 0;
+    lock_acquire(&reports->lock);
+    while (i < reports->count &&
+           (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
+        i++;
+    bool first = i == reports->count && i < REPORTS_MOST;
+    if (first)
+        reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
+    if (i < REPORTS_MOST)
+        reports->reports[i].times++;
+    count_refusal_locked(i, &reports->reports[i < REPORTS_MOST ? i : 0]);
+    lock_release(&reports->lock);
+    return first;
+}
+
+static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
+{
+    return mechanism == NO_MECHANISM ? "a key" : mechanism_name(mechanism, text, NAME_BYTES);
+}
+
+CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t mechanism,
+                    const struct policy_rule *rule, CK_RV code)
+{
+    char name[NAME_BYTES];
+    if (rule == NULL)
+        return CKR_OK;
+    bool audit = policy_is_audit(policy);
+    PROBE(refusal, mechanism, rule->text, function, audit);
+    if (is_first(mechanism, rule))
+        log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
+                  rule->line, rule->text, audit ? "would refuse" : "refuses",
+                  name_of(mechanism, name), function);
+    return audit ? CKR_OK : code;
+}
+
+void guard_reports_end(void)
+{
+    struct reports *reports = &state->reports;
+    lock_acquire(&reports->lock);
+    unsigned count = reports->count;
+    reports->count = 0;
+    lock_release(&reports->lock);
+    /* Nobody adds any more: the life is over. */
+    for (unsigned i = 0; i < count; i++) {
+        const struct report *report = &reports->reports[i];
+        char name[NAME_BYTES];
+        log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu times in all", report->rule->file,
+                  report->rule->line, report->rule->text,
+                  policy_is_audit(policy_in_force()) ? "would have refused" : "refused",
+                  name_of(report->mechanism, name), report->times);
+    }
+}

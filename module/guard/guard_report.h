@@ -1,0 +1,33 @@
+/* guard_report.h - tells the administrator what the policy refuses, or would refuse: once each, with a count. */
+#ifndef P11_PROXY_GUARD_REPORT_H
+#define P11_PROXY_GUARD_REPORT_H
+
+#include "cryptoki.h"
+#include "base/lock.h"
+#include "policy/policy.h"
+
+enum { REPORTS_MOST = 256 };
+
+/* Part of struct state. */
+struct reports {
+    struct lock lock; /* guards what follows */
+    unsigned count;
+    struct report {
+        uint64_t mechanism;
+        const struct policy_rule *rule;
+        unsigned long times;
+    } reports[REPORTS_MOST];
+};
+
+/*
+ * What a call is answered whose mechanism the rule denies: code, or CKR_OK if there is no rule or the policy
+ * only audits. Counts it, and logs the first of each mechanism and rule. mechanism: NO_MECHANISM on import.
+ * Any thread, no lock held.
+ */
+CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t mechanism,
+                    const struct policy_rule *rule, CK_RV code);
+
+/* At the end of a life: logs how often each was, and begins anew. */
+void guard_reports_end(void);
+
+#endif
