@@ -13,6 +13,7 @@ umask 022
 
 TARGET=$(softhsm_module)
 checks=0
+failed=0
 
 # Root runs some programs as nobody, to whom the folder that TMPDIR names may be closed.
 can_be_reached() {
@@ -41,6 +42,7 @@ check() {
     if "$@" >"$scratch/output" 2>&1; then
         printf 'ok %d - %s\n' "$checks" "$what"
     else
+        failed=$((failed + 1))
         printf 'not ok %d - %s\n' "$checks" "$what"
         sed 's/^/# /' "$scratch/output"
     fi
@@ -51,8 +53,10 @@ skip_check() {
     printf 'ok %d - %s # SKIP %s\n' "$checks" "$1" "$2"
 }
 
+# done_testing: the plan, and a code that says whether all went well.
 done_testing() {
     printf '1..%d\n' "$checks"
+    [[ $failed == 0 ]]
 }
 
 # skip_all WHY: for a component that this machine cannot have.
