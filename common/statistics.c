@@ -1,82 +1,72 @@
-/* statistics.c - sums and estimates over the counters, and words for causes. */
+/* statistics.c - the counters' rows, and what a reader computes of the numbers. */
 #include "statistics.h"
 
 #include <stddef.h>
 
-#include "pool/pool.h"
+enum {
+    TIMES_LEAST = 8, /* fewer fills may all have been held up */
+    CALL_SHARE = 8   /* a call's own price below this part of the quickest fill's is noise */
+};
 
-_Static_assert((unsigned)POOL_DROP_CAUSES <= STATISTICS_DROPS, "each cause has a place");
+#define ROW(of, name, type, unit, line, help)                                                      \
+    {#name, STATISTICS_##type, unit, line, help, offsetof(struct of, name)},
 
-void statistics_served(const struct statistics_pool *pool, uint64_t *draws, uint64_t *bytes)
+const struct statistics_row statistics_call_rows[] = {
+#define CALL(...) ROW(statistics_calls, __VA_ARGS__)
+#include "statistics.def"
+    {0}};
+
+const struct statistics_row statistics_pool_rows[] = {
+#define POOL(...) ROW(statistics_pool, __VA_ARGS__)
+#include "statistics.def"
+    {0}};
+
+const struct statistics_row statistics_process_rows[] = {
+#define PROCESS(...) ROW(statistics, __VA_ARGS__)
+#include "statistics.def"
+    {0}};
+
+const char *const statistics_drop_words[STATISTICS_DROPS] = {
+#define DROP(place, word) word,
+#include "statistics.def"
+};
+
+void statistics_add_up(struct statistics_pool *pool)
 {
-    *draws = statistic_read(&pool->draws);
-    *bytes = statistic_read(&pool->drawn_bytes);
-    for (unsigned i = 0; i < STATISTICS_STRIPES; i++) {
-        *draws += statistic_read(&pool->stripes[i].draws);
-        *bytes += statistic_read(&pool->stripes[i].drawn_bytes);
+    uint64_t gone_bytes, filled_bytes = statistic_read(&pool->filled_bytes);
+    for (unsigned i = 0; i < STATISTICS_CPUS; i++) {
+        statistic_add(&pool->pool_draws, statistic_read(&pool->cpus[i].draws));
+        statistic_add(&pool->pool_drawn_bytes, statistic_read(&pool->cpus[i].drawn_bytes));
     }
+    gone_bytes = statistic_read(&pool->pool_drawn_bytes) + statistic_read(&pool->expired_bytes) +
+                 statistic_read(&pool->dropped_bytes);
+    /* The numbers are not all of one instant. */
+    statistic_set(&pool->held_bytes, filled_bytes > gone_bytes ? filled_bytes - gone_bytes : 0);
 }
 
-uint64_t statistics_held(const struct statistics_pool *pool)
+uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_bytes)
 {
-    uint64_t held = statistic_read(&pool->held_bytes);
-    for (unsigned i = 0; i < STATISTICS_STRIPES; i++)
-        held += statistic_read(&pool->stripes[i].held_bytes);
-    return held;
-}
-
-unsigned statistics_size(uint64_t len_bytes)
-{
-    unsigned size = 0;
-    while (size < STATISTICS_SIZES - 1 && (UINT64_C(1) << size) < len_bytes)
-        size++;
-    return size;
-}
-
-/* The shortest that a call of that size or a larger one lasted, 0 if there was none. */
-static uint64_t least_from(const struct statistics_slot *slot, unsigned size)
-{
-    uint64_t least_ns = 0;
-    for (; size < STATISTICS_SIZES; size++) {
-        uint64_t ns = statistic_read(&slot->least_ns[size]);
-        if (ns != 0 && (least_ns == 0 || ns < least_ns))
-            least_ns = ns;
+    uint64_t quickest_ns = UINT64_MAX, largest_ns = 0, times = 0;
+    unsigned quickest = 0, largest = 0;
+    for (unsigned i = 0; i < STATISTICS_SIZES; i++) {
+        uint64_t ns = statistic_read(&pool->fill_times[i].least_ns);
+        if (statistic_read(&pool->fill_times[i].times) == 0)
+            continue;
+        if (ns < quickest_ns) {
+            quickest = i;
+            quickest_ns = ns;
+        }
+        largest = i;
+        largest_ns = ns;
+        times += statistic_read(&pool->fill_times[i].times);
     }
-    return least_ns;
-}
-
-/* The first size from that one on which was seen, STATISTICS_SIZES if none was. */
-static unsigned seen_from(const struct statistics_slot *slot, unsigned size)
-{
-    while (size < STATISTICS_SIZES && statistic_read(&slot->least_ns[size]) == 0)
-        size++;
-    return size;
-}
-
-uint64_t statistics_call_ns(const struct statistics_slot *slot, uint64_t len_bytes)
-{
-    unsigned wanted = statistics_size(len_bytes);
-    unsigned first = seen_from(slot, 0);
-    while (wanted > first && seen_from(slot, wanted) == STATISTICS_SIZES)
-        wanted--; /* longer than any that was seen */
-    unsigned second = seen_from(slot, first + 1);
-    uint64_t first_ns = least_from(slot, wanted > first ? wanted : first);
-    if (wanted >= first || second >= STATISTICS_SIZES)
-        return first_ns;
-    double first_bytes = (double)(UINT64_C(1) << first);
-    double more_bytes = (double)(UINT64_C(1) << second) - first_bytes;
-    double byte_ns = (double)(least_from(slot, second) - first_ns) / more_bytes;
-    double call_ns = (double)first_ns - byte_ns * (first_bytes - (double)len_bytes);
-    return call_ns > 1 ? (uint64_t)call_ns : 1;
-}
-
-const char *statistics_drop_word(unsigned cause)
-{
-    static const char *const words[POOL_DROP_CAUSES] = {
-        [POOL_DROP_SEED] = "seed",         [POOL_DROP_LOGIN] = "login",
-        [POOL_DROP_SESSIONS] = "sessions", [POOL_DROP_TOKEN] = "token",
-        [POOL_DROP_FINALIZE] = "finalize", [POOL_DROP_CLOCK] = "clock",
-        [POOL_DROP_SENTINEL] = "memory",   [POOL_DROP_CLONE] = "clone",
-        [POOL_DROP_HEALTH] = "health"};
-    return cause < POOL_DROP_CAUSES ? words[cause] : NULL;
+    if (times < TIMES_LEAST || largest <= quickest)
+        return 0;
+    double quickest_bytes = (double)(UINT64_C(1) << quickest);
+    double more_bytes = (double)(UINT64_C(1) << largest) - quickest_bytes;
+    double byte_ns = ((double)largest_ns - (double)quickest_ns) / more_bytes;
+    double call_ns = (double)quickest_ns - byte_ns * quickest_bytes;
+    if (call_ns < 1 || call_ns < (double)quickest_ns / CALL_SHARE)
+        return 0;
+    return (uint64_t)(call_ns + byte_ns * (double)len_bytes);
 }

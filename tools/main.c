@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
+
 static const struct command {
     const char *name;
     const char *full_name;
@@ -21,36 +23,35 @@ static const struct command {
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static int print_help(void)
+static int print_overview(void)
 {
-    puts("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:");
+    FILE *out = text_open();
+    fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", out);
     for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
-    puts("\nOptions:\n"
-         "  --help     show this, or after a command what it takes\n"
-         "  --version  show the version\n\n"
-         "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).");
+        fprintf(out, "  %-12s  %s\n", commands[i].name, commands[i].summary);
+    fputs("  help COMMAND  show what a command takes\n\nOptions:\n"
+          "  --help        show this, or after a command what it takes\n"
+          "  --version     show the version\n\n"
+          "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n",
+          out);
+    text_close(out);
     return end_of_output(EXIT_FINE);
-}
-
-static const struct command *find_command(const char *name)
-{
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return &commands[i];
-    }
-    return NULL;
 }
 
 /* argv[0] is the command's name. */
 static int run(int argc, char **argv)
 {
-    const struct command *command = find_command(argv[0]);
-
-    if (command == NULL)
-        return usage_error("p11-proxy", "there is no command '%s'", argv[0]);
-    argv[0] = (char *)command->full_name; /* getopt_long() only reads it */
-    return command->run(argc, argv);
+    const struct command *nearest = &commands[0];
+    for (const struct command *command = commands; command < commands + COMMANDS; command++) {
+        if (strcmp(argv[0], command->name) == 0) {
+            argv[0] = (char *)command->full_name; /* getopt_long() only reads it */
+            return command->run(argc, argv);
+        }
+        if (edit_distance(argv[0], command->name) < edit_distance(argv[0], nearest->name))
+            nearest = command;
+    }
+    return usage_error("p11-proxy", "there is no command '%s'; the nearest is '%s'", argv[0],
+                       nearest->name);
 }
 
 int main(int argc, char **argv)
@@ -58,11 +59,11 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
 
     if (word == NULL)
-        return usage_error("p11-proxy", "which command?");
+        return usage_error("p11-proxy", "a command is missing");
     if (strcmp(word, "help") == 0 && argc > 2)
         return run(2, (char *[]){argv[2], (char *)"--help", NULL});
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
-        return print_help();
+        return print_overview();
     if (strcmp(word, "--version") == 0)
         return print_version();
     return run(argc - 1, argv + 1);

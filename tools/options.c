@@ -1,5 +1,42 @@
-/* options.c - the options that commands share. */
+/* options.c - the options that commands share, and complaints about usage. */
 #include "tool.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+int usage_hint(const char *command)
+{
+    fprintf(stderr, "Try '%s --help'.\n", command);
+    return EXIT_USAGE;
+}
+
+int usage_error(const char *command, const char *format, ...)
+{
+    va_list arguments;
+
+    fprintf(stderr, "%s: ", command);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    putc('\n', stderr);
+    return usage_hint(command);
+}
+
+int print_help(const char *text)
+{
+    FILE *out = text_open();
+    fputs(text, out);
+    text_close(out);
+    return end_of_output(EXIT_FINE);
+}
+
+int print_version(void)
+{
+    puts("p11-proxy " VERSION);
+    return end_of_output(EXIT_FINE);
+}
 
 int common_option(int option, const char *command, const char *help, struct common_options *common)
 {
@@ -13,11 +50,21 @@ int common_option(int option, const char *command, const char *help, struct comm
         common->json = true;
         return GO_ON;
     case 'h':
-        fputs(help, stdout);
-        return end_of_output(EXIT_FINE);
+        return print_help(help);
     case 'v':
         return print_version();
     default: /* getopt_long() has said what is wrong */
         return usage_hint(command);
     }
+}
+
+bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
+                  const char **rest)
+{
+    char *end;
+
+    errno = 0;
+    *number = strtoul(text, &end, 10);
+    *rest = end;
+    return isdigit((unsigned char)text[0]) && errno == 0 && *number >= least && *number <= most;
 }

@@ -1,41 +1,17 @@
-/* output.c - how the tool writes: plain or coloured text, JSON, and complaints about usage. */
+/* output.c - how the tool writes: text for people, wrapped and harmless, and JSON. */
 #include "tool.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
-
-int usage_hint(const char *command)
-{
-    fprintf(stderr, "Try '%s --help'.\n", command);
-    return EXIT_USAGE;
-}
-
-int usage_error(const char *command, const char *format, ...)
-{
-    va_list arguments;
-
-    fprintf(stderr, "%s: ", command);
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    putc('\n', stderr);
-    return usage_hint(command);
-}
-
-int print_version(void)
-{
-    puts("p11-proxy " VERSION);
-    return end_of_output(EXIT_FINE);
-}
 
 int end_of_output(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    /* Who reads no further, as head(1) does, wants none; that is where SIGPIPE is ignored. */
+    /* Where SIGPIPE is ignored, head(1) and its like show as an error that is none. */
     if (errno == EPIPE)
         return code;
     perror("p11-proxy: cannot write");
@@ -49,6 +25,13 @@ bool wants_colour(FILE *out)
 
     return isatty(fileno(out)) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
            strcmp(term, "dumb") != 0;
+}
+
+unsigned terminal_columns(int descriptor)
+{
+    struct winsize size = {0};
+
+    return isatty(descriptor) && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* How many bytes the UTF-8 character at text has; 0 if it is none. */
@@ -72,7 +55,7 @@ static size_t utf8_bytes(const char *text)
     return bytes;
 }
 
-/* U+200E to U+200F, U+2028 to U+202E, U+2066 to U+2069: they turn the writing round, or end the line. */
+/* U+200E to U+200F, U+2028 to U+202E, U+2066 to U+2069: they reverse the text, or end the line. */
 static bool turns_text(const char *text)
 {
     unsigned char last = (unsigned char)text[2];
@@ -117,24 +100,118 @@ void make_plain(char *text)
     }
 }
 
+/* Beyond an escape such as "\033[1m", or one byte. *columns counts what is seen of it. */
+static const char *step(const char *at, unsigned *columns)
+{
+    if (*at == '\033')
+        return at + strcspn(at, "m") + 1;
+    *columns += ((unsigned char)*at & 0xc0) != 0x80;
+    return at + 1;
+}
+
+/* Where a line goes on: its last column if that begins in its first half, else a little indented. */
+static unsigned hanging_indent(const char *line, const char *end, unsigned columns)
+{
+    unsigned at_column = 0, indent = 0;
+    for (const char *at = line; at < end; at = step(at, &at_column)) {
+        bool begins_column = at > line + 1 && at[-1] == ' ' && at[-2] == ' ' && *at != ' ';
+        if (begins_column && at_column <= columns / 2)
+            indent = at_column;
+    }
+    return indent;
+}
+
+/* Writes what fits of the line. Returns where the rest begins, or NULL if that was all. */
+static const char *put_part(FILE *out, const char *line, const char *end, unsigned columns,
+                            unsigned indent)
+{
+    const char *at = line + strspn(line, " "), *stop = NULL;
+    unsigned at_column = indent + (unsigned)(at - line);
+
+    /* Stops at the last blank that leaves no word beyond the edge. A word that is too long for a line
+     * by itself, such as a path, is for the terminal to break. */
+    while (columns != 0 && at < end && (at_column <= columns || stop == NULL)) {
+        if (*at == ' ' && at[-1] != ' ' && at > line)
+            stop = at;
+        at = step(at, &at_column);
+    }
+    if (columns == 0 || at_column <= columns)
+        stop = NULL;
+    fwrite(line, 1, (size_t)((stop != NULL ? stop : end) - line), out);
+    putc('\n', out);
+    if (stop != NULL)
+        stop += strspn(stop, " ");
+    return stop < end ? stop : NULL;
+}
+
+void put_wrapped(FILE *out, const char *text, unsigned columns, unsigned rows)
+{
+    unsigned row = 0;
+    while (*text != '\0' && (rows == 0 || row < rows)) {
+        const char *end = strchrnul(text, '\n'), *part = text;
+        unsigned indent = hanging_indent(text, end, columns), used = 0;
+        for (; part != NULL && (rows == 0 || row < rows); row++) {
+            fprintf(out, "%*s", (int)used, "");
+            part = put_part(out, part, end, columns, used);
+            used = indent;
+        }
+        text = *end == '\n' ? end + 1 : end;
+    }
+}
+
+static char *text_bytes;
+static size_t text_len;
+
+FILE *text_open(void)
+{
+    FILE *text = open_memstream(&text_bytes, &text_len);
+    return text != NULL ? text : stdout;
+}
+
+void text_close(FILE *text)
+{
+    if (text == stdout || fclose(text) != 0)
+        return;
+    put_wrapped(stdout, text_bytes, terminal_columns(STDOUT_FILENO), /* rows= */ 0);
+    free(text_bytes);
+}
+
 void put_json(FILE *out, const char *text)
 {
-    if (text == NULL) {
-        fputs("null", out);
-        return;
-    }
-    putc('"', out);
+    struct json_object *string = json_text(text);
+    fputs(json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE), out);
+    json_object_put(string);
+}
+
+struct json_object *json_text(const char *text)
+{
+    char *valid = NULL;
+    size_t valid_len = 0;
+    FILE *out = text != NULL ? open_memstream(&valid, &valid_len) : NULL;
+    if (out == NULL)
+        return NULL;
     while (*text != '\0') {
         size_t bytes = utf8_bytes(text);
-        if (bytes == 0)
-            fputs("\\ufffd", out);
-        else if (*text == '"' || *text == '\\')
-            fprintf(out, "\\%c", *text);
-        else if ((unsigned char)*text < ' ' || *text == '\x7f')
-            fprintf(out, "\\u%04x", (unsigned)*text);
-        else
-            fwrite(text, 1, bytes, out);
+        fwrite(bytes != 0 ? text : "\xef\xbf\xbd", 1, bytes != 0 ? bytes : 3, out);
         text += bytes != 0 ? bytes : 1;
     }
-    putc('"', out);
+    fclose(out);
+    struct json_object *string = valid != NULL ? json_object_new_string(valid) : NULL;
+    free(valid);
+    return string;
+}
+
+struct json_object *json_decimal(double value, int digits)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.*f", digits, value);
+    return json_object_new_double_s(value, text);
+}
+
+void json_write(FILE *out, struct json_object *document, enum json_layout layout)
+{
+    int flags = JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE |
+                (layout == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0);
+    fprintf(out, "%s\n", json_object_to_json_string_ext(document, flags));
+    json_object_put(document);
 }

@@ -3,7 +3,9 @@
 #define P11_PROXY_TOOL_H
 
 #include <getopt.h>
+#include <json.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "config/config.h"
@@ -30,7 +32,8 @@ int usage_error(const char *command, const char *format, ...) __attribute__((for
 /* The same after getopt_long() has said what is wrong. */
 int usage_hint(const char *command);
 
-/* Prints name and version. EXIT_FINE. */
+/* Prints text, which is a help, or name and version. EXIT_FINE. */
+int print_help(const char *text);
 int print_version(void);
 
 /* Rows for getopt_long(); the last of them end the table. */
@@ -50,20 +53,40 @@ struct common_options {
 enum { GO_ON = -1 }; /* is no exit code */
 
 /*
- * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong; a command asks
- * when it is none of its own. GO_ON if it is noted in *common; else the exit code, after help or
- * version are printed or the mistake is told.
+ * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong. A command asks
+ * when the option is none of its own. GO_ON if it is noted in *common; else the exit code, after help
+ * or version are printed or the mistake is reported.
  */
 int common_option(int option, const char *command, const char *help, struct common_options *common);
 
-/* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. That
- * nobody reads any more is no error. */
+/* A whole number from least to most, with nothing before it. *rest is what follows it. */
+bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
+                  const char **rest);
+
+/* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. A
+ * reader that has closed its end is no error. */
 int end_of_output(int code);
 
 /* Whether out is a terminal that wants colours: not with NO_COLOR, nor with TERM=dumb. */
 bool wants_colour(FILE *out);
 
-/* Writes text with whatever a terminal would act upon shown as '?'. */
+/* How wide the terminal at descriptor is; 0 for what is no terminal, or does not say. */
+unsigned terminal_columns(int descriptor);
+
+/*
+ * Writes text, of which lines wider than columns are broken at blanks; 0: none is. What follows goes
+ * under the last column of the line that begins after two blanks. At most so many rows, if rows is not 0.
+ */
+void put_wrapped(FILE *out, const char *text, unsigned columns, unsigned rows);
+
+/*
+ * Text for a person. What is written to the stream goes to stdout at text_close(), wrapped where that
+ * is a terminal. Without memory for it the stream is stdout itself.
+ */
+FILE *text_open(void);
+void text_close(FILE *text);
+
+/* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);
 
 /* The same in place. */
@@ -72,14 +95,28 @@ void make_plain(char *text);
 /* Writes text as a JSON string; NULL as null. Bytes that are no UTF-8 appear as U+FFFD. */
 void put_json(FILE *out, const char *text);
 
+/* The same for a document; NULL stands for null. */
+struct json_object *json_text(const char *text);
+
+/* A number with so many digits after the point. */
+struct json_object *json_decimal(double value, int digits);
+
+/* Adds a member to an object. */
+#define json_add(object, key, value) json_object_object_add(object, key, value)
+
+/* Writes a document to out and frees it: on one line, or for people to read too. */
+enum json_layout { JSON_ONE_LINE, JSON_PRETTY };
+void json_write(FILE *out, struct json_object *document, enum json_layout layout);
+
+/* The module that is meant if none is named: the one beside the program in a build tree, else the
+ * installed one. */
+const char *default_module(void);
+
 /*
- * The configuration of the module at path, or of the installed one for NULL, as the module itself
+ * The configuration of the module at path, or of default_module() for NULL, as the module itself
  * would find it. On 0 the caller ends *config with config_free(); otherwise as config_load().
  */
 int load_config(struct config **config, const char *module_path, struct message *message);
-
-/* What load_config() takes for NULL. */
-extern const char installed_module[];
 
 /*
  * Compiles the policy that config asks for. warn may be NULL. On 0 the caller ends *policy with

@@ -24,7 +24,7 @@ struct stripe {
     int64_t checked_ns; /* the tick at which age and clocks were last looked at */
     uint64_t served;
     uint64_t served_bytes;
-    struct statistics_stripe *told; /* NULL: nobody reads it. Up to here one cache line */
+    struct statistics_draws *told; /* NULL: nobody reads it. Up to here one cache line */
     uint8_t bytes[STRIPE_BYTES];
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -74,12 +74,11 @@ void pool_tell_locked(const struct pool *p);
 /* The same of a stripe. Expects its lock held. Nowhere to tell it is what a forked child finds, too. */
 static inline void stripe_tell_locked(const struct stripe *s)
 {
-    struct statistics_stripe *told = s->told;
+    struct statistics_draws *told = s->told;
     if (told == NULL)
         return;
     statistic_set(&told->draws, s->served);
     statistic_set(&told->drawn_bytes, s->served_bytes);
-    statistic_set(&told->held_bytes, s->end - s->next);
 }
 
 /* Takes a stripe's lock, waiting for its present user, who is copying a few bytes. */

@@ -48,7 +48,7 @@ int pool_create(struct pool **pool, const struct pool_settings *settings)
     atomic_store(&p->generation_seen, atomic_load(p->generation));
     health_remember(&p->health);
     for (unsigned i = 0; i < stripes; i++)
-        p->stripes[i].told = p->told != NULL ? &p->told->stripes[i] : NULL;
+        p->stripes[i].told = p->told != NULL ? &p->told->cpus[i] : NULL;
     pool_tell_locked(p);
     atomic_store(&p->epoch, 1);
     *pool = p;
@@ -107,7 +107,7 @@ static void tell_elsewhere(struct pool *p, struct statistics_pool *told)
         struct stripe *s = &p->stripes[i];
         pool_lock_stripe(s);
         s->served = s->served_bytes = 0;
-        s->told = told != NULL ? &told->stripes[i] : NULL;
+        s->told = told != NULL ? &told->cpus[i] : NULL;
         try_lock_release(&s->lock);
     }
     lock_acquire(&p->lock);
@@ -150,9 +150,9 @@ void pool_tell_locked(const struct pool *p)
     const struct pool_counts *counts = &p->counts;
     if (told == NULL)
         return;
-    statistic_set(&told->draws, counts->served);
-    statistic_set(&told->drawn_bytes, counts->served_bytes);
-    statistic_set(&told->missed, counts->missed);
+    statistic_set(&told->pool_draws, counts->served);
+    statistic_set(&told->pool_drawn_bytes, counts->served_bytes);
+    statistic_set(&told->missed_draws, counts->missed);
     statistic_set(&told->fills, counts->fills);
     statistic_set(&told->filled_bytes, counts->filled_bytes);
     statistic_set(&told->expired_bytes, counts->expired_bytes);
@@ -160,7 +160,6 @@ void pool_tell_locked(const struct pool *p)
     statistic_set(&told->alarms, counts->alarms);
     for (int i = 0; i < POOL_DROP_CAUSES; i++)
         statistic_set(&told->drops[i], counts->drops[i]);
-    statistic_set(&told->held_bytes, p->ring.held_bytes);
     statistic_set(&told->level_bytes, p->level_bytes);
     statistic_set(&told->capacity_bytes, p->capacity_bytes);
     statistic_set(&told->locked, p->locked);

@@ -26,6 +26,10 @@ _Static_assert((unsigned)STATISTICS_REFUSALS == (unsigned)REPORTS_MOST, "each re
 _Static_assert((unsigned)STATISTICS_SUSPECT == (unsigned)SUSPICION_ONE &&
                    (unsigned)STATISTICS_LATCHED == (unsigned)SUSPICION_SURE,
                "the same numbers");
+_Static_assert((unsigned)STATISTICS_DROPS == (unsigned)POOL_DROP_CAUSES &&
+                   (unsigned)STATISTICS_DROP_SEED == (unsigned)POOL_DROP_SEED &&
+                   (unsigned)STATISTICS_DROP_HEALTH == (unsigned)POOL_DROP_HEALTH,
+               "the causes in the same order");
 _Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0,
                "a mask finds the place");
 
@@ -129,7 +133,7 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     all->layout = STATISTICS_LAYOUT;
     all->size_bytes = sizeof *all;
     statistic_set(&all->pid, (uint64_t)getpid());
-    statistic_set(&all->started_s, (uint64_t)time(NULL));
+    statistic_set(&all->started_seconds, (uint64_t)time(NULL));
     statistic_set(&all->flags, flags);
     set_text(all->version, sizeof all->version, P11_PROXY_VERSION);
     set_text(all->module, sizeof all->module, self.dli_fname);
@@ -201,7 +205,7 @@ static struct statistics_calls *calls_of(const struct slot *slot)
 {
     struct statistics_slot *counted = counters_of(slot);
     struct statistics *all = counters();
-    return counted != NULL ? &counted->calls : all != NULL ? &all->elsewhere : NULL;
+    return counted != NULL ? &counted->calls : all != NULL ? &all->unknown : NULL;
 }
 
 void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
@@ -224,7 +228,7 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
         statistic_add(&calls->failed_draws, 1);
     else {
         statistic_add(&calls->token_draws, 1);
-        statistic_add(&calls->token_bytes, len_bytes);
+        statistic_add(&calls->token_drawn_bytes, len_bytes);
     }
 }
 
@@ -232,7 +236,7 @@ void count_suspicion(const struct slot *slot)
 {
     struct statistics_slot *counted = counters_of(slot);
     if (counted != NULL)
-        statistic_set(&counted->suspect, atomic_load(&slot->suspect));
+        statistic_set(&counted->pool.trust, atomic_load(&slot->suspect));
 }
 
 void count_time_locked(const struct slot *slot, size_t asked_bytes, int64_t took_ns)
@@ -240,13 +244,14 @@ void count_time_locked(const struct slot *slot, size_t asked_bytes, int64_t took
     struct statistics_slot *counted = counters_of(slot);
     if (counted == NULL)
         return;
-    statistic_set(&counted->chunk_bytes, slot->manners.call_bytes);
+    statistic_set(&counted->pool.chunk_bytes, slot->manners.call_bytes);
     if (took_ns <= 0)
         return;
-    statistic *least_ns = &counted->least_ns[statistics_size(asked_bytes)];
-    uint64_t before_ns = statistic_read(least_ns);
-    if (before_ns == 0 || (uint64_t)took_ns < before_ns)
-        statistic_set(least_ns, (uint64_t)took_ns);
+    struct statistics_time *time = &counted->pool.fill_times[statistics_size(asked_bytes)];
+    uint64_t least_ns = statistic_read(&time->least_ns);
+    if (statistic_read(&time->times) == 0 || (uint64_t)took_ns < least_ns)
+        statistic_set(&time->least_ns, (uint64_t)took_ns);
+    statistic_set(&time->times, statistic_read(&time->times) + 1);
 }
 
 void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type)
@@ -263,7 +268,7 @@ void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type)
             return;
         }
     }
-    statistic_add(&all->mechanisms_lost, 1);
+    statistic_add(&all->other_mechanism_calls, 1);
 }
 
 void count_refusal_locked(unsigned place, const struct report *report)

@@ -40,7 +40,7 @@ if command -v mandoc >/dev/null; then
 else
     skip_check "the manual page is clean" "no mandoc"
 fi
-for command in $("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for command in $("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\)  .*/\1/p'); do
     check "$command: completion knows it"       completes "$command" ''
     check "$command: the manual has it"         grep -Fx ".Ss $command" "$page"
     check "$command: the manual has its options" page_has_options_of "$command"

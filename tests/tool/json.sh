@@ -24,10 +24,10 @@ check "policy"            keys policy "$scratch/policy" "$scratch/names"
 check "sizes are a number, or 0 for any" jq -e 'map(.min_key_bits) == [0, 2048, 2048, 0]' "$scratch/names"
 check "bench prints it"   prints bench 0 "$TOOL" bench --module "$PROXY" --seconds 1 --json
 check "bench"             keys bench "$scratch/bench"
-pretend
+fake
 check "stats prints it"   prints stats 0 stats --json
 check "stats"             keys stats "$scratch/stats"
-end_pretence
+end_fake
 configure 'x-disabled-algorithms: RSA keySize >= 0'
 check "no size at all is null" json 0 'map(.min_key_bits) == [null]' "$TOOL" policy --json CKM_RSA_PKCS
 

@@ -76,8 +76,19 @@ def read(text):
     return families
 
 
+def compare_slot(families, labels, slot):
+    """Each number of a slot that JSON has is a metric of the same name."""
+    labels = frozenset((label, text) for label, text in labels if text)
+    for name, value in slot.items():
+        if isinstance(value, bool) or not isinstance(value, int) or name == "slot" or name.endswith("_ns"):
+            continue
+        family = families["p11_proxy_" + name]
+        suffix = SUFFIXES[family.metadata["TYPE"]][0]
+        need(family.series.get((family.name + suffix, labels)) == float(value), "another number", name)
+
+
 def compare(families, document):
-    """Which texts the labels have, and how many slots, mechanisms and refusals there are."""
+    """What the labels say, and the numbers of the slots."""
     processes = [{("pid", str(process["pid"])), ("program", process["program"]), ("module", process["module"])}
                  for process in document["processes"]]
     for family in families.values():
@@ -86,9 +97,8 @@ def compare(families, document):
     for process, of_process in zip(document["processes"], processes):
         info = [dict(key) for _, key in families["p11_proxy_info"].series if of_process <= key]
         need(info and info[0].get("target", "") == process["target"], "another target", info)
-        slots = {(dict(key)["slot"], dict(key).get("token", "")) for _, key in families["p11_proxy_held_bytes"].series
-                 if of_process <= key}
-        need(slots == {(str(slot["slot"]), slot["token"]) for slot in process["slots"]}, "other tokens", slots)
+        for slot in process["slots"]:
+            compare_slot(families, of_process | {("slot", str(slot["slot"])), ("token", slot["token"])}, slot)
         rules = sorted((dict(key).get("rule", ""), dict(key).get("file", "")) for _, key in
                        families["p11_proxy_refusals"].series if of_process <= key)
         need(rules == sorted((one["rule"], one["file"]) for one in process["refusals"]), "other rules", rules)

@@ -1,21 +1,20 @@
-# stats_lib.sh - what the tests of p11-proxy stats share: processes that count, and looks at them.
+# stats_lib.sh - what the tests of p11-proxy stats share: processes with counters, and what is said of them.
 # shellcheck shell=bash
 
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
-# pretend [as_someone | below] [WORD...]: starts a process that counts as tests/tool/pretender.c says, and waits
-# until it does. Sets pid, child, and heard, from which its output can be read.
-input=$scratch/hold
-mkfifo "$input"
+# fake [as_someone | below] [WORD...]: starts a process that counts as tests/tool/fake_process.c says, and waits
+# until it does. Sets pid and child.
+mkfifo "$scratch/hold"
 exec {hold}<>"$scratch/hold"
 trap 'exec {hold}>&-; rm -rf "$scratch"' EXIT
-pretend() {
+fake() {
     local how=()
     case ${1-} in
     as_someone | below) how=("$1") && shift ;;
     esac
-    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$PRETENDER" "$@" <"$input")
+    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$FAKE_PROCESS" "$@" <"$scratch/hold")
     # shellcheck disable=SC2034
     read -r pid child <&"$heard"
 }
@@ -25,8 +24,8 @@ below() {
     unshare --pid --fork "$@" 2>/dev/null
 }
 
-# Ends the process that was started last; it has ended when nobody writes any more.
-end_pretence() {
+# Ends the process that was started last: its output ends with it.
+end_fake() {
     kill -KILL "$pid"
     cat <&"$heard" >/dev/null
     exec {heard}<&-
@@ -48,7 +47,7 @@ check_alone() {
     fi
 }
 
-# Other tests, and other people, may have processes that use the proxy: so it is asked about ours.
+# Other tests may have processes that use the proxy, so the program is asked about one.
 stats() {
     "$TOOL" stats "$@" "$pid"
 }
@@ -59,12 +58,12 @@ shows() {
         { sed 's/^ *//; s/ *$//' "$scratch/out" | grep -Fx -- "$1" || { cat "$scratch/out" && false; }; }
 }
 
-# shows_json FILTER: of our process, or of the first copy of the proxy in it.
+# check_stats_json WHAT FILTER: true of the first proxy of our process.
 check_stats_json() {
     check_json "$1" 0 ".processes[0] | $2" stats --json
 }
 
-# Of our process: OpenMetrics as its specification has it, with the same labels as JSON.
+# OpenMetrics of our process as its specification has it, with the same labels and numbers as JSON.
 keeps_the_rules() {
     stats --json >"$scratch/json" && stats --format=openmetrics >"$scratch/out" &&
         "$CHECKOUT/tests/tool/openmetrics_rules.py" "$scratch/json" <"$scratch/out"

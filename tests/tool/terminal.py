@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 
-TOOL, PRETENDER = os.environ["TOOL"], os.environ["PRETENDER"]
+TOOL, FAKE_PROCESS = os.environ["TOOL"], os.environ["FAKE_PROCESS"]
 checks = 0
 
 # What is ignored stays ignored in the program, as it should: nohup, say, would leave it deaf to these.
@@ -29,11 +29,11 @@ def check(what, good, shown=None):
         print(f"# {shown!r}")
 
 
-class Pretender:
-    """A process that counts; see pretender.c."""
+class FakeProcess:
+    """A process that counts; see fake_process.c."""
 
     def __init__(self, *words):
-        self.process = subprocess.Popen([PRETENDER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([FAKE_PROCESS, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self.process.stdout.readline().split()[0]
 
     def draw(self):

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 
-from terminal import TOOL, Pretender, Terminal, check, done_testing
+from terminal import TOOL, FakeProcess, Terminal, check, done_testing
 
 PROXY, COUNTING = os.environ["PROXY"], os.environ["COUNTING"]
 BENCH = ["bench", "--module", PROXY, "--seconds"]
@@ -121,7 +121,7 @@ def check_interrupted():
 
 
 def main():
-    counted = Pretender()
+    counted = FakeProcess()
     with tempfile.TemporaryDirectory() as directory:
         write_configuration(directory)
         check_output(counted)

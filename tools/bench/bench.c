@@ -44,7 +44,7 @@ struct request {
 };
 
 /* A whole number from least to most, with nothing behind it but what *rest then points to. */
-static bool parse_number(const char *text, unsigned long least, unsigned long most,
+static bool parse_number_(const char *text, unsigned long least, unsigned long most,
                          unsigned long *number, char **rest)
 {
     errno = 0;
@@ -56,7 +56,7 @@ static bool parse_count(const char *text, unsigned long most, unsigned long *num
 {
     char *rest;
 
-    return parse_number(text, 1, most, number, &rest) && *rest == '\0';
+    return parse_number_(text, 1, most, number, &rest) && *rest == '\0';
 }
 
 static bool parse_time(const char *text, int64_t *ns)
@@ -68,7 +68,7 @@ static bool parse_time(const char *text, int64_t *ns)
     unsigned long number;
     char *rest;
 
-    if (!parse_number(text, 1, SIMULATE_MOST_NS, &number, &rest))
+    if (!parse_number_(text, 1, SIMULATE_MOST_NS, &number, &rest))
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(rest, units[i].unit) != 0)
@@ -280,7 +280,7 @@ int bench_command(int argc, char **argv)
     };
     struct request request = {.load = {.size_bytes = 32, .threads = 1},
                               .seconds = 4,
-                              .common = {.module_path = installed_module}};
+                              .common = {.module_path = default_module()}};
     unsigned long number;
     int option, code;
 

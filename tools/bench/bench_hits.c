@@ -12,9 +12,9 @@ double pool_share(pid_t pid)
     for (size_t i = 0; i < list.count; i++) {
         const struct statistics *counters = list.proxies[i].counters;
         for (size_t slot = 0; slot < counters->slot_count; slot++) {
-            struct stats_draws draws = stats_draws(&counters->slots[slot]);
-            pool += draws.pool;
-            all += draws.pool + draws.token + draws.failed;
+            const struct statistics_slot *drawn = &counters->slots[slot];
+            pool += drawn->pool.pool_draws;
+            all += drawn->pool.pool_draws + drawn->calls.token_draws + drawn->calls.failed_draws;
         }
     }
     stats_list_free(&list);

@@ -32,18 +32,18 @@ static void draw_for_a_moment(struct findings *findings, CK_FUNCTION_LIST *list,
 static void find_learned(struct findings *findings, const struct statistics_slot *slot)
 {
     uint64_t most_bytes = slot->pool.capacity_bytes / 2;
-    if (slot->suspect != STATISTICS_TRUSTED) {
+    if (slot->pool.trust != STATISTICS_TRUSTED) {
         found(findings, MARK_PROBLEM, "token",
               "token '%s': its random generator fails the health test, so C_GenerateRandom %s",
-              slot->token, slot->suspect == STATISTICS_LATCHED ? "fails" : "may fail soon");
+              slot->token, slot->pool.trust == STATISTICS_LATCHED ? "fails" : "may fail soon");
         advise(findings, "do not use its random bytes, nor keys that it generates; ask its maker");
     } else if (slot->pool.fills > 0)
         found(findings, MARK_OK, "token",
               "the pool asks token '%s' for %zu bytes in a call%s; 32 bytes alone cost %.3f ms",
-              slot->token, (size_t)slot->chunk_bytes,
-              slot->chunk_bytes >= most_bytes ? ""
+              slot->token, (size_t)slot->pool.chunk_bytes,
+              slot->pool.chunk_bytes >= most_bytes ? ""
                                               : ", since more was refused, was slow or not needed",
-              (double)statistics_call_ns(slot, DRAW_BYTES) / NS_PER_MS);
+              (double)statistics_call_ns(&slot->pool, DRAW_BYTES) / NS_PER_MS);
 }
 
 void check_learned(struct findings *findings, CK_FUNCTION_LIST *list)

@@ -187,7 +187,7 @@ int policy_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct common_options common = {.module_path = installed_module};
+    struct common_options common = {.module_path = default_module()};
     int option;
 
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {

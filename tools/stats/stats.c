@@ -2,8 +2,6 @@
 #include "stats/stats.h"
 #include "tool.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +11,11 @@
 static const char help[] =
     "usage: p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
     "Shows what the proxy counts in the processes PID, or in all that use it: draws served\n"
-    "from the pool and by the token, refills, drops, refusals, mechanisms used.\n"
-    "Your own processes; root sees those of all users.\n\n"
+    "from the pool and by the token, fills, drops, refusals, mechanisms used.\n"
+    "You see your own processes; root sees those of all users.\n\n"
     "  --format=FORMAT    table (the default), json or openmetrics\n"
     "  --json             the same as --format=json\n"
-    "  --watch[=SECONDS]  again and again, each second or 0.1 to 3600, with rates; q ends it\n"
+    "  --watch[=SECONDS]  again every second, or every 0.1 to 3600 seconds, with rates; q ends it\n"
     "  --help             show this\n"
     "  --version          show the version\n\n"
     "Exit code: 0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.\n";
@@ -26,15 +24,6 @@ static const char help[] =
 #define PERIOD_MOST_S  3600
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS, FORMATS }; /* the last: none was named */
-
-struct request {
-    enum format format;
-    bool wants_json; /* --json */
-    bool watches;
-    int64_t period_ns;
-    pid_t *pids;
-    size_t pids_count;
-};
 
 static bool parse_format(const char *text, enum format *format)
 {
@@ -61,67 +50,28 @@ static bool parse_period(const char *text, int64_t *period_ns)
     return true;
 }
 
-static bool parse_pid(const char *text, pid_t *pid)
+static void show_table(const struct stats_list *list)
 {
-    char *rest;
-
-    errno = 0;
-    long number = strtol(text, &rest, 10);
-    if (!isdigit((unsigned char)text[0]) || *rest != '\0' || errno != 0 || number < 1 ||
-        number > INT_MAX)
-        return false;
-    *pid = (pid_t)number;
-    return true;
+    FILE *out = text_open();
+    stats_table(out, list, /* before= */ NULL, wants_colour(stdout));
+    text_close(out);
 }
 
-static int show_once(const struct request *request)
+static int show_once(const struct stats_watch *what, enum format format)
 {
     struct stats_list list;
-    bool all_shown = stats_find(&list, request->pids, request->pids_count, stderr);
+    bool all_shown = stats_find(&list, what->pids, what->pids_count, stderr);
 
-    if (request->format == FORMAT_JSON)
+    if (format == FORMAT_JSON)
         stats_json(stdout, &list);
-    else if (request->format == FORMAT_METRICS)
+    else if (format == FORMAT_METRICS)
         stats_metrics(stdout, &list);
     else
-        stats_table(stdout, &list, /* before= */ NULL, wants_colour(stdout));
-    if (request->pids_count == 0)
+        show_table(&list);
+    if (what->pids_count == 0)
         stats_put_notes(stderr, "p11-proxy stats: ", &list);
     stats_list_free(&list);
     return end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
-}
-
-static int show(const struct request *request)
-{
-    const struct stats_watch watch = {
-        .pids = request->pids,
-        .pids_count = request->pids_count,
-        .period_ns = request->period_ns,
-        .json = request->format == FORMAT_JSON,
-    };
-
-    return request->watches ? stats_watch(&watch) : show_once(request);
-}
-
-/* Those that are named. A usage error if one is no number. */
-static int run(struct request *request, const char *command, char **names, size_t count)
-{
-    int code = EXIT_BAD;
-
-    request->pids = calloc(count + 1, sizeof request->pids[0]);
-    if (request->pids == NULL) {
-        fputs("p11-proxy stats: out of memory\n", stderr);
-        return code;
-    }
-    while (request->pids_count < count &&
-           parse_pid(names[request->pids_count], &request->pids[request->pids_count]))
-        request->pids_count++;
-    if (request->pids_count < count)
-        code = usage_error(command, "no process has this number: '%s'", names[request->pids_count]);
-    else
-        code = show(request);
-    free(request->pids);
-    return code;
 }
 
 int stats_command(int argc, char **argv)
@@ -132,37 +82,40 @@ int stats_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct request request = {.format = FORMATS, .period_ns = NS_PER_S};
-    struct common_options unused;
+    enum format format = FORMATS;
+    struct stats_watch what = {.period_ns = NS_PER_S};
+    struct common_options common = {.json = false};
+    bool watches = false;
     int option, code;
 
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (option) {
-        case 'f':
-            if (!parse_format(optarg, &request.format))
-                return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'",
-                                   optarg);
-            break;
-        case 'j':
-            request.wants_json = true;
-            break;
-        case 'w':
-            request.watches = true;
-            if (optarg != NULL && !parse_period(optarg, &request.period_ns))
-                return usage_error(
-                    argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'", optarg);
-            break;
-        default:
-            code = common_option(option, argv[0], help, &unused);
-            if (code != GO_ON)
-                return code;
-        }
+        if (option == 'f' && !parse_format(optarg, &format))
+            return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);
+        if (option == 'w' && optarg != NULL && !parse_period(optarg, &what.period_ns))
+            return usage_error(argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'",
+                               optarg);
+        watches |= option == 'w';
+        code =
+            option == 'f' || option == 'w' ? GO_ON : common_option(option, argv[0], help, &common);
+        if (code != GO_ON)
+            return code;
     }
-    if (request.wants_json && request.format != FORMATS && request.format != FORMAT_JSON)
+    if (common.json && format != FORMATS && format != FORMAT_JSON)
         return usage_error(argv[0], "--json does not go with another --format");
-    if (request.format == FORMATS)
-        request.format = request.wants_json ? FORMAT_JSON : FORMAT_TABLE;
-    if (request.watches && request.format == FORMAT_METRICS)
+    if (format == FORMATS)
+        format = common.json ? FORMAT_JSON : FORMAT_TABLE;
+    if (watches && format == FORMAT_METRICS)
         return usage_error(argv[0], "--watch does not go with --format=openmetrics");
-    return run(&request, argv[0], argv + optind, (size_t)(argc - optind));
+
+    pid_t *pids = calloc((size_t)(argc - optind) + 1, sizeof pids[0]); /* until the program ends */
+    for (; pids != NULL && optind < argc; optind++) {
+        const char *rest;
+        unsigned long number;
+        if (!parse_number(argv[optind], 1, INT_MAX, &number, &rest) || *rest != '\0')
+            return usage_error(argv[0], "no process has this number: '%s'", argv[optind]);
+        pids[what.pids_count++] = (pid_t)number;
+    }
+    what.pids = pids;
+    what.json = format == FORMAT_JSON;
+    return watches ? stats_watch(&what) : show_once(&what, format);
 }

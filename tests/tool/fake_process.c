@@ -1,13 +1,12 @@
-/* pretender.c - plays a process that uses the proxy, as its arguments say, until its input ends.
+/* fake_process.c - has counters like a process that uses the proxy, as its arguments say, until its input ends.
  *
- * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input is
- * 1000 draws from the pool more, and one by the token; with "finalize" the first ends the counters,
- * with "renew" each begins new ones.
+ * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input adds
+ * 1000 draws from the pool, and one from the token.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,6 @@
 #include "statistics.h"
 
 #define RULES_FILE "/etc/pkcs11/modules/p11-proxy.module"
-
-enum { MANY = 200 };
 
 enum { CKM_MD5_RSA_PKCS = 0x5, CKM_SHA256_RSA_PKCS = 0x40, CKM_AES_CBC = 0x1082 };
 
@@ -57,38 +54,42 @@ static void use(struct statistics_mechanism *mechanism, uint64_t type, uint64_t 
     statistic_set(&mechanism->calls, calls);
 }
 
+static void time_fills(struct statistics_time *time, uint64_t least_ns, uint64_t times)
+{
+    statistic_set(&time->least_ns, least_ns);
+    statistic_set(&time->times, times);
+}
+
 /* 2,000,000 draws of 32 bytes from the pool, 10,000 by the token, 6 failed: 32 bytes cost 1 ms. */
 static void fill_slot(struct statistics_slot *slot)
 {
     statistic_set(&slot->id, 7);
     set_text(slot->token, sizeof slot->token, "first token");
     statistic_set(&slot->calls.token_draws, 10000);
-    statistic_set(&slot->calls.token_bytes, 320000);
+    statistic_set(&slot->calls.token_drawn_bytes, 320000);
     statistic_set(&slot->calls.failed_draws, 6);
     statistic_set(&slot->calls.calls, 14011);
     statistic_set(&slot->calls.called_bytes, 65536000);
     statistic_set(&slot->calls.failed_calls, 7);
-    statistic_set(&slot->chunk_bytes, 16384);
-    statistic_set(&slot->least_ns[5], 1000000); /* up to 32 bytes */
-    statistic_set(&slot->least_ns[6], 1000100);
-    statistic_set(&slot->pool.draws, 500000);
-    statistic_set(&slot->pool.drawn_bytes, 16000000);
-    statistic_set(&slot->pool.stripes[0].draws, 1000000);
-    statistic_set(&slot->pool.stripes[0].drawn_bytes, 32000000);
-    statistic_set(&slot->pool.stripes[63].draws, 500000);
-    statistic_set(&slot->pool.stripes[63].drawn_bytes, 16000000);
-    statistic_set(&slot->pool.stripes[63].held_bytes, 192);
-    statistic_set(&slot->pool.held_bytes, 8000);
+    statistic_set(&slot->pool.chunk_bytes, 16384);
+    time_fills(&slot->pool.fill_times[5], 1000000, 9); /* up to 32 bytes */
+    time_fills(&slot->pool.fill_times[14], 1000000, 9);
+    statistic_set(&slot->pool.pool_draws, 500000);
+    statistic_set(&slot->pool.pool_drawn_bytes, 16000000);
+    statistic_set(&slot->pool.cpus[0].draws, 1000000);
+    statistic_set(&slot->pool.cpus[0].drawn_bytes, 32000000);
+    statistic_set(&slot->pool.cpus[63].draws, 500000);
+    statistic_set(&slot->pool.cpus[63].drawn_bytes, 16000000);
     statistic_set(&slot->pool.level_bytes, 16384);
     statistic_set(&slot->pool.capacity_bytes, 65536);
-    statistic_set(&slot->pool.missed, 12);
+    statistic_set(&slot->pool.missed_draws, 12);
     statistic_set(&slot->pool.fills, 4000);
-    statistic_set(&slot->pool.filled_bytes, 65536000);
+    statistic_set(&slot->pool.filled_bytes, 64000000 + 1234 + 5678 + 8192);
     statistic_set(&slot->pool.expired_bytes, 1234);
     statistic_set(&slot->pool.dropped_bytes, 5678);
     statistic_set(&slot->pool.alarms, 1);
-    statistic_set(&slot->pool.drops[0], 3); /* seed */
-    statistic_set(&slot->pool.drops[1], 2); /* login */
+    statistic_set(&slot->pool.drops[STATISTICS_DROP_SEED], 3);
+    statistic_set(&slot->pool.drops[STATISTICS_DROP_LOGIN], 2);
     statistic_set(&slot->pool.locked, 1);
     statistic_set(&slot->pool.droppable, 1);
 }
@@ -98,7 +99,7 @@ static void fill(struct statistics *all)
     all->layout = asked("layout") ? STATISTICS_LAYOUT + 1 : STATISTICS_LAYOUT;
     all->size_bytes = sizeof *all;
     statistic_set(&all->pid, (uint64_t)getpid());
-    statistic_set(&all->started_s, (uint64_t)time(NULL) - 7500);
+    statistic_set(&all->started_seconds, (uint64_t)time(NULL) - 7500);
     set_text(all->version, sizeof all->version, "9.8.7");
     set_text(all->module, sizeof all->module, "/usr/lib/pkcs11/p11-proxy.so");
     set_text(all->target, sizeof all->target, "/usr/lib/target.so");
@@ -106,8 +107,9 @@ static void fill(struct statistics *all)
                                    STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL);
     fill_slot(&all->slots[0]);
     statistic_set(&all->slots[1].id, 8); /* nothing was asked of it */
+    set_text(all->slots[1].token, sizeof all->slots[1].token, "second token");
     statistic_set(&all->slot_count, 2);
-    statistic_set(&all->elsewhere.failed_draws, 4);
+    statistic_set(&all->unknown.failed_draws, 4);
     statistic_set(&all->refused, 1015);
     statistic_set(&all->refusal_count, 2);
     refuse(&all->refusals[0], CKM_MD5_RSA_PKCS, "MD5", 4, 12);
@@ -115,11 +117,13 @@ static void fill(struct statistics *all)
     use(&all->mechanisms[17], CKM_AES_CBC, 20);
     use(&all->mechanisms[300], CKM_SHA256_RSA_PKCS, 34567);
     use(&all->mechanisms[511], 0x80001234, 20);
-    statistic_set(&all->mechanisms_lost, 9);
+    statistic_set(&all->other_mechanism_calls, 9);
+    if (asked("untimed"))
+        time_fills(&all->slots[0].pool.fill_times[5], 2000000, 9);
     if (asked("suspect"))
-        statistic_set(&all->slots[0].suspect, STATISTICS_SUSPECT);
+        statistic_set(&all->slots[0].pool.trust, STATISTICS_SUSPECT);
     if (asked("latched"))
-        statistic_set(&all->slots[0].suspect, STATISTICS_LATCHED);
+        statistic_set(&all->slots[0].pool.trust, STATISTICS_LATCHED);
     if (asked("bare")) {
         statistic_set(&all->flags, 0);
         statistic_set(&all->slots[0].pool.capacity_bytes, 0);
@@ -144,10 +148,10 @@ static void spoil(struct statistics *all)
     statistic_set(&all->refusal_count, UINT64_MAX);
     statistic_set(&all->slot_count, UINT64_MAX);
     statistic_set(&all->slots[1].id, UINT64_MAX);
-    statistic_set(&all->slots[2].id, 7);
-    statistic_set(&all->started_s, UINT64_MAX);
-    statistic_set(&all->slots[0].least_ns[5], UINT64_MAX);
-    statistic_set(&all->slots[0].suspect, UINT64_MAX);
+    statistic_set(&all->slots[2].id, 7); /* as the first */
+    statistic_set(&all->started_seconds, UINT64_MAX);
+    time_fills(&all->slots[0].pool.fill_times[5], UINT64_MAX, UINT64_MAX);
+    statistic_set(&all->slots[0].pool.trust, UINT64_MAX);
     statistic_set(&all->slots[0].pool.fills, UINT64_MAX);
     statistic_set(&all->slots[0].pool.capacity_bytes, UINT64_MAX);
     for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
@@ -156,16 +160,14 @@ static void spoil(struct statistics *all)
 
 static int failed(const char *what)
 {
-    fprintf(stderr, "pretender: %s: %s\n", what, strerror(errno));
+    fprintf(stderr, "fake_process: %s: %s\n", what, strerror(errno));
     return EXIT_FAILURE;
 }
-
-static int shared_fd; /* of the memory that was shared last */
 
 static struct statistics *share(const char *module)
 {
     size_t bytes = asked("short") ? STATISTICS_PAGE_BYTES : sizeof(struct statistics);
-    int fd = memfd_create(STATISTICS_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create(STATISTICS_NAME, MFD_CLOEXEC);
     struct statistics *all = MAP_FAILED;
 
     if (fd >= 0 && ftruncate(fd, sizeof *all) == 0)
@@ -182,24 +184,9 @@ static struct statistics *share(const char *module)
                  asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
     if (ftruncate(fd, (off_t)bytes) != 0)
         exit(failed("ftruncate"));
-    if (!asked("unsealed") &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-        exit(failed("seals"));
-    if (asked("split") && mprotect(all, STATISTICS_PAGE_BYTES, PROT_READ) != 0)
-        exit(failed("mprotect"));
-    if (asked("close") || asked("reuse"))
-        close(fd);
-    if (asked("reuse") && open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
-        exit(failed("another number"));
-    shared_fd = fd;
+    if (asked("duplicate") && dup(fd) < 0)
+        exit(failed("dup"));
     return all;
-}
-
-/* As C_Finalize does, and in its order. */
-static void end_sharing(struct statistics *all)
-{
-    munmap(all, sizeof *all);
-    close(shared_fd);
 }
 
 static void wait_for_end(struct statistics *all)
@@ -207,72 +194,50 @@ static void wait_for_end(struct statistics *all)
     char line[64];
 
     while (fgets(line, sizeof line, stdin) != NULL) {
-        if (asked("finalize") || asked("renew"))
-            end_sharing(all);
-        if (asked("renew"))
-            all = share(NULL);
-        if (asked("finalize")) {
-            printf("%s", line);
-            fflush(stdout);
-            continue;
-        }
-        statistic_add(&all->slots[0].pool.stripes[1].draws, 1000);
+        statistic_add(&all->slots[0].pool.cpus[1].draws, 1000);
         statistic_add(&all->slots[0].calls.token_draws, 1);
         printf("%s", line);
         fflush(stdout);
     }
 }
 
-/* As whoever reads /proc sees it, whatever namespace this is in. */
-static long own_pid(void)
+/* Has the descriptor of its parent, until that ends. */
+static pid_t make_child(void)
+{
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+/* Its PID, as a reader of /proc sees it: in a namespace of its own getpid() gives another one. */
+static long visible_pid(void)
 {
     char text[16] = "";
 
     return readlink("/proc/self", text, sizeof text - 1) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-/*
- * Has the mapping of its parent, and with "namespace" is number 1 of a PID namespace of its own.
- * Returns its PID as own_pid().
- */
-static long make_child(void)
-{
-    int ends[2];
-    long pid = 0;
-
-    if (pipe(ends) != 0 || (asked("namespace") && unshare(CLONE_NEWPID) != 0))
-        exit(failed("namespace"));
-    if (fork() == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pid = own_pid();
-        if (write(ends[1], &pid, sizeof pid) != sizeof pid)
-            exit(failed("pipe"));
-        for (;;)
-            pause();
-    }
-    if (read(ends[0], &pid, sizeof pid) != sizeof pid)
-        exit(failed("pipe"));
-    return pid;
-}
-
 int main(int argc, char **argv)
 {
     struct statistics *all;
-    long child = 0;
 
     argument_count = argc;
     argument_texts = argv;
-    prctl(PR_SET_NAME, asked("hostile") ? "\033[1m\"\n}\\" : "pretender");
+    if (asked("hostile"))
+        prctl(PR_SET_NAME, "\033[1m\"\n}\\");
+    else if (asked("named oddly"))
+        prctl(PR_SET_NAME, "fourteen bytes\xc3\xa9"); /* the kernel keeps 15 bytes */
     all = share(NULL);
     if (asked("twice"))
         share("/usr/lib/pkcs11/p11-proxy-luna.so");
     if (asked("same twice"))
         share(NULL);
-    for (int i = 0; asked("many") && i < MANY; i++)
-        share(NULL);
-    if (asked("fork") || asked("namespace"))
-        child = make_child();
-    printf("%ld %ld\n", own_pid(), child);
+    printf("%ld %ld\n", visible_pid(), asked("fork") ? (long)make_child() : 0);
     fflush(stdout);
     wait_for_end(all);
     return EXIT_SUCCESS;

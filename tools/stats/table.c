@@ -1,0 +1,306 @@
+/* table.c - counters for people: a line for what belongs together, a column for each unit. */
+#include "stats/stats.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "policy/mechanisms.h"
+#include "tool.h"
+
+enum {
+    MECHANISM_BYTES = 64,
+    NUMBER_BYTES = 32, /* 20 digits, commas and NUL */
+    NUMBER_WIDTH = 15,
+    LABEL_WIDTH = 20
+};
+
+/* A slot, and the same one as it was a while ago. */
+struct shown_slot {
+    const struct statistics_slot *now;
+    const struct statistics_slot *before; /* NULL: there are no rates */
+    double passed_s;
+};
+
+/* 1234567 as 1,234,567. */
+static const char *number(char text[NUMBER_BYTES], uint64_t value)
+{
+    char *at = text + NUMBER_BYTES - 1;
+    unsigned digits = 0;
+
+    *at = '\0';
+    do {
+        if (digits > 0 && digits % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + value % 10);
+        value /= 10;
+        digits++;
+    } while (value > 0);
+    return at;
+}
+
+static void put_number(FILE *out, uint64_t value)
+{
+    char text[NUMBER_BYTES];
+
+    fprintf(out, "%*s", NUMBER_WIDTH, number(text, value));
+}
+
+/* "12.3 ms", "2 h 5 min": the two units that tell most. */
+static void put_duration(FILE *out, uint64_t ns)
+{
+    static const struct {
+        const char *word;
+        uint64_t seconds;
+    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
+    uint64_t seconds = ns / (uint64_t)NS_PER_S, rest;
+    char text[NUMBER_BYTES];
+    size_t unit = 0;
+
+    if (seconds == 0)
+        fprintf(out, "%.1f %s", (double)ns / (ns < NS_PER_MS ? 1e3 : 1e6),
+                ns < NS_PER_MS ? "us" : "ms");
+    else if (seconds < 60)
+        fprintf(out, "%.1f s", (double)ns / 1e9);
+    if (seconds < 60)
+        return;
+    while (seconds < units[unit].seconds)
+        unit++;
+    fprintf(out, "%s %s", number(text, seconds / units[unit].seconds), units[unit].word);
+    rest = seconds % units[unit].seconds / units[unit + 1].seconds;
+    if (rest > 0)
+        fprintf(out, " %" PRIu64 " %s", rest, units[unit + 1].word);
+}
+
+static void put_label(FILE *out, int indent, const char *label)
+{
+    fprintf(out, "%*s%-*s", indent, "", LABEL_WIDTH + 4 - indent, label);
+}
+
+/* What stands behind the numbers of some lines. */
+static void put_note(FILE *out, const char *name, const struct statistics_slot *slot)
+{
+    const char *before = "   ";
+
+    if (strcmp(name, "pool_draws") == 0) {
+        double draws = (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
+                       (double)slot->calls.failed_draws;
+        fprintf(out, "   %.1f %% of all draws", 100 * (double)slot->pool.pool_draws / draws);
+    }
+    for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < STATISTICS_DROPS; i++) {
+        if (slot->pool.drops[i] == 0)
+            continue;
+        fprintf(out, "%s%s %" PRIu64, before, statistics_drop_words[i],
+                statistic_read(&slot->pool.drops[i]));
+        before = ", ";
+    }
+}
+
+static void put_rate(FILE *out, const struct shown_slot *slot, const struct statistics_row *count,
+                     uint64_t now, const void *before)
+{
+    uint64_t was = count != NULL ? statistics_number(count, before) : now;
+
+    if (count != NULL)
+        put_number(out, now > was ? (uint64_t)((double)(now - was) / slot->passed_s + 0.5) : 0);
+    else
+        fprintf(out, "%*s", NUMBER_WIDTH, "");
+}
+
+/* The line of row: a count, bytes, or both. Left out if all of it is 0. */
+static void put_line(FILE *out, const struct shown_slot *slot, const struct statistics_row *row,
+                     const struct statistics_row *bytes, const void *now, const void *before)
+{
+    const struct statistics_row *count = row != bytes ? row : NULL;
+    uint64_t counted = count != NULL ? statistics_number(count, now) : 0;
+    uint64_t byte_count = bytes != NULL ? statistics_number(bytes, now) : 0;
+
+    if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
+        return;
+    put_label(out, 4, row->line);
+    if (count != NULL)
+        put_number(out, counted);
+    else
+        fprintf(out, "%*s", NUMBER_WIDTH, "");
+    if (before != NULL)
+        put_rate(out, slot, count, counted, before);
+    if (bytes != NULL)
+        put_number(out, byte_count);
+    put_note(out, row->name, slot->now);
+    putc('\n', out);
+}
+
+/* Rows that name the same line follow each other, the count first. */
+static void put_lines(FILE *out, const struct statistics_row *row, const struct shown_slot *slot,
+                      const void *now, const void *before)
+{
+    while (row->name != NULL) {
+        const struct statistics_row *bytes = row->unit[0] == '\0' ? row + 1 : row;
+        if (bytes->name == NULL || strcmp(bytes->line, row->line) != 0)
+            bytes = NULL;
+        put_line(out, slot, row, bytes, now, before);
+        row = (bytes != NULL ? bytes : row) + 1;
+    }
+}
+
+static void put_saved(FILE *out, const struct statistics_pool *pool)
+{
+    if (pool->pool_draws == 0)
+        return;
+    put_label(out, 4, "saved");
+    if (stats_saved_ns(pool) == 0)
+        fputs("not known yet\n", out);
+    else {
+        fputs("about ", out);
+        put_duration(out, stats_saved_ns(pool));
+        fputs(" of waiting; a call to the token takes ", out);
+        put_duration(out, stats_call_ns(pool));
+        putc('\n', out);
+    }
+}
+
+static void put_slot(FILE *out, const struct shown_slot *shown, bool coloured)
+{
+    const struct statistics_slot *slot = shown->now;
+
+    fprintf(out, "  slot %" PRIu64, statistic_read(&slot->id));
+    if (slot->token[0] != '\0')
+        fprintf(out, ", token '%s'", slot->token);
+    if (slot->pool.pool_draws + slot->calls.token_draws + slot->calls.failed_draws == 0) {
+        fputs(": no draws\n", out);
+        return;
+    }
+    putc('\n', out);
+    if (slot->pool.trust != STATISTICS_TRUSTED)
+        fprintf(out, "    %s%s%s\n", coloured ? "\033[1;31m" : "",
+                slot->pool.trust == STATISTICS_SUSPECT
+                    ? "SUSPECT: its last random bytes failed the health test"
+                    : "FAILED the health test twice in a row: no random bytes until C_Finalize",
+                coloured ? "\033[0m" : "");
+    put_label(out, 4, "");
+    fprintf(out, "%*s", NUMBER_WIDTH, "calls");
+    if (shown->before != NULL)
+        fprintf(out, "%*s", NUMBER_WIDTH, "calls/s");
+    fprintf(out, "%*s\n", NUMBER_WIDTH, "bytes");
+    put_lines(out, statistics_pool_rows, shown, &slot->pool,
+              shown->before != NULL ? &shown->before->pool : NULL);
+    put_lines(out, statistics_call_rows, shown, &slot->calls,
+              shown->before != NULL ? &shown->before->calls : NULL);
+    if (slot->pool.capacity_bytes == 0) {
+        put_label(out, 4, "pool");
+        fputs("none\n", out);
+        return;
+    }
+    put_saved(out, &slot->pool);
+    if (slot->pool.locked != 0 || slot->pool.droppable != 0) {
+        put_label(out, 4, "memory");
+        fprintf(out, "%s%s%s\n", slot->pool.locked != 0 ? "locked" : "",
+                slot->pool.locked != 0 && slot->pool.droppable != 0 ? ", " : "",
+                slot->pool.droppable != 0 ? "droppable" : "");
+    }
+}
+
+static void put_refusals(FILE *out, const struct statistics *counters)
+{
+    char name[MECHANISM_BYTES];
+
+    if (counters->refusal_count > 0)
+        fprintf(out, "  %s\n",
+                stats_has(counters, STATISTICS_AUDIT) ? "would be refused" : "refused");
+    for (uint64_t i = 0; i < counters->refusal_count; i++) {
+        const struct statistics_refusal *refusal = &counters->refusals[i];
+        bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
+        put_label(out, 4, any ? mechanism_name(refusal->mechanism, name, sizeof name) : "a key");
+        put_number(out, refusal->times);
+        fprintf(out, "   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
+                statistic_read(&refusal->line));
+    }
+}
+
+static void put_mechanisms(FILE *out, const struct statistics *counters)
+{
+    char name[MECHANISM_BYTES];
+
+    for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++) {
+        if (i == 0)
+            fputs("  mechanisms used\n", out);
+        put_label(out, 4,
+                  mechanism_name(counters->mechanisms[i].type_plus_1 - 1, name, sizeof name));
+        put_number(out, counters->mechanisms[i].calls);
+        putc('\n', out);
+    }
+    if (counters->other_mechanism_calls == 0)
+        return;
+    put_label(out, 4, "others");
+    put_number(out, counters->other_mechanism_calls);
+    putc('\n', out);
+}
+
+static void put_head(FILE *out, const struct stats_proxy *proxy, bool coloured)
+{
+    const struct statistics *counters = proxy->counters;
+    uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
+    bool pool = stats_has(counters, STATISTICS_POOL);
+    char text[NUMBER_BYTES];
+
+    fprintf(out, "%sprocess %ld%s%s%s%s, p11-proxy %s for ", coloured ? "\033[1m" : "",
+            (long)proxy->pid, proxy->program[0] != '\0' ? " (" : "", proxy->program,
+            proxy->program[0] != '\0' ? ")" : "", coloured ? "\033[0m" : "", counters->version);
+    put_duration(out, (now_s > started_s ? now_s - started_s : 1) * (uint64_t)NS_PER_S);
+    fprintf(out, "\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s",
+            counters->module, counters->target,
+            !pool                                    ? "off"
+            : stats_has(counters, STATISTICS_THREAD) ? "filled by a background thread"
+                                                     : "filled on the application's own calls",
+            pool && stats_has(counters, STATISTICS_MIX_KERNEL) ? "; mixed with the kernel's bytes"
+                                                               : "",
+            stats_policy_word(counters));
+    if (counters->refused > 0)
+        fprintf(out, "; %s %s call%s",
+                stats_has(counters, STATISTICS_AUDIT) ? "would refuse" : "refused",
+                number(text, counters->refused), counters->refused == 1 ? "" : "s");
+    putc('\n', out);
+}
+
+/* The same slot of the same proxy as it was a while ago. */
+static struct shown_slot show_slot(const struct stats_proxy *proxy,
+                                   const struct statistics_slot *slot,
+                                   const struct stats_list *before)
+{
+    struct shown_slot shown = {.now = slot};
+
+    for (size_t i = 0; before != NULL && i < before->count; i++) {
+        const struct stats_proxy *was = &before->proxies[i];
+        if (was->pid != proxy->pid || was->device != proxy->device || was->inode != proxy->inode)
+            continue;
+        shown.passed_s = (double)(proxy->read_ns - was->read_ns) / NS_PER_S;
+        for (uint64_t s = 0; s < was->counters->slot_count && shown.passed_s > 0; s++) {
+            if (was->counters->slots[s].id == slot->id)
+                shown.before = &was->counters->slots[s];
+        }
+    }
+    return shown;
+}
+
+void stats_table(FILE *out, const struct stats_list *list, const struct stats_list *before,
+                 bool coloured)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct statistics *counters = list->proxies[i].counters;
+        if (i > 0)
+            putc('\n', out);
+        put_head(out, &list->proxies[i], coloured);
+        for (uint64_t s = 0; s < counters->slot_count; s++) {
+            struct shown_slot shown = show_slot(&list->proxies[i], &counters->slots[s], before);
+            put_slot(out, &shown, coloured);
+        }
+        if (counters->unknown.token_draws + counters->unknown.failed_draws > 0) {
+            struct shown_slot shown = {.now = NULL};
+            fputs("  sessions of unknown slots\n", out);
+            put_lines(out, statistics_call_rows, &shown, &counters->unknown, NULL);
+        }
+        put_refusals(out, counters);
+        put_mechanisms(out, counters);
+    }
+}

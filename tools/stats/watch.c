@@ -1,0 +1,179 @@
+/* watch.c - p11-proxy stats --watch: in place on a terminal, else one block after another. */
+#include "stats/stats.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tool.h"
+
+#define CLEAR_SCREEN "\033[2J"
+#define DRAW_AT_TOP  "\033[H\033[J"
+
+enum { ROWS_IF_UNKNOWN = 24 };
+
+static volatile sig_atomic_t signalled;
+
+static void note_signal(int number)
+{
+    signalled = number;
+}
+
+/* Signals wait until the program does, so none comes while it draws. What is ignored stays so. */
+static sigset_t block_signals(void)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    struct sigaction action, noted = {.sa_handler = note_signal};
+    sigset_t blocked, before;
+
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (sigaction(ends[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
+            continue;
+        sigaddset(&blocked, ends[i]);
+        sigaction(ends[i], &noted, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN); /* a reader that has gone is the end, and no error */
+    sigprocmask(SIG_BLOCK, &blocked, &before);
+    return before;
+}
+
+/* Keys come one by one and unseen. False where no terminal is to be read. */
+static bool take_keys(struct termios *before)
+{
+    struct termios keys;
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, before) != 0)
+        return false;
+    keys = *before;
+    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    return tcsetattr(STDIN_FILENO, TCSANOW, &keys) == 0;
+}
+
+/* Until it is time to show it again, or the window has changed. False when it is to end. */
+static bool wait_until(int64_t until_ns, bool has_keys, const sigset_t *unblocked)
+{
+    struct pollfd fds[] = {{.fd = STDOUT_FILENO}, /* tells when it closes */
+                           {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
+    int64_t left_ns;
+
+    while ((left_ns = until_ns - clock_exact_ns()) > 0) {
+        const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+        int ready = ppoll(fds, 2, &left, unblocked);
+        char key;
+        if (signalled != 0) {
+            bool goes_on = signalled == SIGWINCH;
+            signalled = 0;
+            return goes_on;
+        }
+        if (ready > 0 && fds[0].revents != 0)
+            return false;
+        if (ready > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
+            return false;
+    }
+    return true;
+}
+
+static void put_title(FILE *out, const struct stats_watch *watch)
+{
+    char clock_text[16] = "";
+    time_t now_s = time(NULL);
+    struct tm now;
+
+    if (localtime_r(&now_s, &now) != NULL)
+        strftime(clock_text, sizeof clock_text, "%H:%M:%S", &now);
+    fprintf(out, "p11-proxy stats, %s, every %g s; q ends it\n\n", clock_text,
+            (double)watch->period_ns / (double)NS_PER_S);
+}
+
+static void put_block(FILE *out, const struct stats_watch *watch, const struct stats_list *list,
+                      const struct stats_list *before)
+{
+    stats_table(out, list, before, wants_colour(stdout));
+    if (watch->pids_count == 0)
+        stats_put_notes(out, "", list);
+}
+
+/* As many rows of it as there is room for. */
+static void redraw(const struct stats_watch *watch, const struct stats_list *list,
+                   const struct stats_list *before)
+{
+    struct winsize size = {.ws_row = 0};
+    char *text = NULL;
+    size_t text_bytes = 0;
+    FILE *out = open_memstream(&text, &text_bytes);
+
+    if (out == NULL)
+        return;
+    put_title(out, watch);
+    put_block(out, watch, list, before);
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 2)
+        size.ws_row = ROWS_IF_UNKNOWN;
+    fputs(DRAW_AT_TOP, stdout);
+    if (fclose(out) == 0)
+        put_wrapped(stdout, text, size.ws_col, size.ws_row - 1U);
+    free(text);
+}
+
+static void show(const struct stats_watch *watch, bool redraws, const struct stats_list *list,
+                 const struct stats_list *before)
+{
+    if (watch->json)
+        stats_json(stdout, list);
+    else if (redraws)
+        redraw(watch, list, before);
+    else {
+        put_block(stdout, watch, list, before);
+        putc('\n', stdout);
+    }
+}
+
+/* list is what was found first, and is freed. False if output could not be written. */
+static bool show_again(const struct stats_watch *watch, struct stats_list *list, bool has_keys,
+                       const sigset_t *unblocked)
+{
+    const char *term = getenv("TERM");
+    bool redraws =
+        !watch->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
+    struct stats_list before = {.count = 0};
+    bool written = true, goes_on = true;
+
+    fputs(redraws ? CLEAR_SCREEN : "", stdout);
+    while (goes_on && (watch->pids_count == 0 || list->count > 0)) {
+        show(watch, redraws, list, before.count > 0 ? &before : NULL);
+        stats_list_free(&before);
+        before = *list;
+        *list = (struct stats_list){.count = 0};
+        written = fflush(stdout) == 0 || errno == EPIPE;
+        goes_on =
+            !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, unblocked);
+        if (goes_on)
+            stats_find(list, watch->pids, watch->pids_count, /* complaints= */ NULL);
+    }
+    stats_list_free(list);
+    stats_list_free(&before);
+    return written;
+}
+
+int stats_watch(const struct stats_watch *watch)
+{
+    struct stats_list list;
+    bool all_shown = stats_find(&list, watch->pids, watch->pids_count, stderr);
+    sigset_t unblocked = block_signals();
+    struct termios keys_before;
+    bool has_keys = take_keys(&keys_before);
+    bool written = show_again(watch, &list, has_keys, &unblocked);
+
+    if (!written)
+        fprintf(stderr, "p11-proxy stats: cannot write: %m\n");
+    if (has_keys)
+        tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys_before);
+    return all_shown && written ? EXIT_FINE : EXIT_BAD;
+}
