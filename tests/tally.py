@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """tally.py - counts the checks in meson's testlog.json files, and says which failed or were skipped.
 
-A test that speaks TAP or was made with Check counts as many as it says; any other one counts as one.
+A test that speaks TAP or was made with Check counts as many as it says; any other one counts as one. A line
+"SKIP NAME: REASON" says that a check of Check's was made by name only: it is counted as skipped, not as passed.
 Prints one line for each failed or skipped check, and last "N passed, N failed[, N skipped]".
 Exits with 1 if any failed, or if there were none at all.
 """
@@ -12,6 +13,7 @@ import sys
 TAP_LINE = re.compile(r"^(not )?ok\b\s*\d*\s*-?\s*(.*)$", re.MULTILINE)
 TAP_SKIP = re.compile(r"# SKIP\b\s*(.*)$", re.IGNORECASE)
 CHECK_LINE = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)$", re.MULTILINE)
+SKIP_LINE = re.compile(r"^SKIP (\S+: .*)$", re.MULTILINE)
 GOOD = ("OK", "EXPECTEDFAIL")
 
 
@@ -52,6 +54,9 @@ class Tally:
             bad = int(failures) + int(errors)
             self.passed += int(checks) - bad
             self.failed += [f"{name}: a check failed"] * bad
+        skipped = SKIP_LINE.findall(out)
+        self.passed -= len(skipped)
+        self.skipped += [f"{name}: {what}" for what in skipped]
 
 
 def main():

@@ -1,0 +1,348 @@
+/* fixture.c - the built proxy, loaded anew in each test, before a target that does as the test tells it. */
+#include "served.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+CK_FUNCTION_LIST_PTR fn;
+void *proxy;
+char root[64];
+static char target[PATH_MAX];
+
+const char softhsm[] = "/usr/lib/softhsm/libsofthsm2.so";
+const char softoken[] = "/usr/lib/x86_64-linux-gnu/libsoftokn3.so";
+
+CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
+CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
+
+static const char *below(const char *name)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    return path;
+}
+
+static void set_up(void)
+{
+    char path[32];
+    strcpy(root, "/tmp/p11-proxy-test.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    int fd = memfd_create("target", 0);
+    ck_assert(fd >= 0 && ftruncate(fd, sizeof *shared) == 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    setenv("TARGET_SHARED", path, 1);
+    served_begin();
+    unsetenv("P11_PROXY_CONFIG");
+    unsetenv("P11_PROXY_TARGET");
+    unsetenv("P11_PROXY_LOG");
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static void tear_down(void)
+{
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        return;
+    ck_assert_msg(atomic_load(&shared->complaints) == 0, "the target complains: %s",
+                  shared->complaint);
+}
+
+int run_tests(const char *name, void (*add_tests)(TCase *))
+{
+    TCase *tcase = tcase_create(name);
+    Suite *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    add_tests(tcase);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+void skip(const char *test, const char *reason)
+{
+    size_t len = strlen(test);
+    if (len > 3 && strcmp(test + len - 3, "_fn") == 0)
+        len -= 3; /* Check's own */
+    printf("SKIP %.*s: %s\n", (int)len, test, reason);
+    fflush(stdout);
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    _exit(EXIT_SUCCESS);
+}
+
+const char *target_path(const char *name)
+{
+    static char path[PATH_MAX];
+    if (strchr(name, '/') != NULL)
+        snprintf(path, sizeof path, "%s", name);
+    else
+        snprintf(path, sizeof path, "%s/%s.so", getenv("TEST_TARGETS"), name);
+    return path;
+}
+
+static void put_config(const char *settings)
+{
+    FILE *file = fopen(below("config"), "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(settings, file);
+    fclose(file);
+    setenv("P11_PROXY_CONFIG", below("config"), 1);
+}
+
+static CK_FUNCTION_LIST_PTR list_of(void *module)
+{
+    CK_FUNCTION_LIST_PTR list = NULL;
+    ck_assert_msg(module != NULL, "%s", dlerror());
+    CK_C_GetFunctionList get_list = (CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList");
+    ck_assert_ptr_nonnull(get_list);
+    EXPECT(get_list(&list), CKR_OK);
+    ck_assert_ptr_nonnull(list);
+    return list;
+}
+
+void proxy_load(void)
+{
+    proxy = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    fn = list_of(proxy);
+}
+
+void proxy_before(const char *name, const char *settings)
+{
+    char whole[4096];
+    snprintf(whole, sizeof whole, "x-log: %s info\n%s\n", below("log"), settings);
+    put_config(whole);
+    snprintf(target, sizeof target, "%s", target_path(name));
+    setenv("P11_PROXY_TARGET", target, 1);
+    proxy_load();
+}
+
+void proxy_with(const char *settings)
+{
+    proxy_before("scripted", settings);
+}
+
+void proxy_configured(const char *settings)
+{
+    put_config(settings);
+    unsetenv("P11_PROXY_TARGET");
+    proxy_load();
+}
+
+static void *open_target(void)
+{
+    void *module = dlopen(target, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(module != NULL, "%s", dlerror());
+    return module;
+}
+
+void *target_symbol(const char *name)
+{
+    void *symbol = dlsym(open_target(), name);
+    ck_assert_msg(symbol != NULL, "%s", name);
+    return symbol;
+}
+
+CK_FUNCTION_LIST_PTR bare_list(void)
+{
+    return list_of(open_target());
+}
+
+void softhsm_prepare(void)
+{
+    FILE *conf = fopen(below("softhsm2.conf"), "we");
+    ck_assert_ptr_nonnull(conf);
+    fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
+    fclose(conf);
+    setenv("SOFTHSM2_CONF", below("softhsm2.conf"), 1);
+}
+
+CK_SLOT_ID first_slot(void)
+{
+    CK_SLOT_ID slots[16];
+    CK_ULONG count = 16;
+    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
+    return slots[0];
+}
+
+void initialize(void)
+{
+    EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+}
+
+CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags)
+{
+    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
+    EXPECT(fn->C_OpenSession(slot, CKF_SERIAL_SESSION | more_flags, NULL, NULL, &session), CKR_OK);
+    return session;
+}
+
+CK_SESSION_HANDLE begin(const char *settings)
+{
+    proxy_with(settings);
+    initialize();
+    return open_session(0, 0);
+}
+
+/* By the system's own calls: a test may have put itself in the place of the C library's. */
+static unsigned long now_ms(void)
+{
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long duration_ms)
+{
+    syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = duration_ms * 1000000}, NULL);
+}
+
+void wait_a_moment(unsigned long *since_ms, const char *condition)
+{
+    if (*since_ms == 0)
+        *since_ms = now_ms();
+    ck_assert_msg(now_ms() - *since_ms < HANG_S * 1000UL / 2, "it never comes to be: %s",
+                  condition);
+    sleep_ms(1);
+}
+
+/* What the kernel says of one of our threads in that file; "" if it has ended. */
+static void read_of_thread(const char *thread, const char *file, char text[256])
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", thread, file);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, 255) : -1;
+    text[len > 0 ? len : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+unsigned threads_now(void)
+{
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    if (tasks != NULL)
+        closedir(tasks);
+    return count;
+}
+
+long filler_thread(void)
+{
+    long found = 0;
+    char name[256];
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        read_of_thread(entry->d_name, "comm", name);
+        if (strncmp(name, "p11-proxy", strlen("p11-proxy")) == 0)
+            found = atol(entry->d_name);
+    }
+    if (tasks != NULL)
+        closedir(tasks);
+    return found;
+}
+
+static void *end_at_once(void *unused)
+{
+    return unused;
+}
+
+void begin_a_thread_and_end_it(void)
+{
+    pthread_t thread;
+    unsigned before = threads_now();
+    ck_assert_int_eq(pthread_create(&thread, NULL, end_at_once, NULL), 0);
+    pthread_join(thread, NULL);
+    WAIT_UNTIL(threads_now() <= before + IS_SANITIZED);
+}
+
+/* It has gone to sleep, and has not been awake for some looks. */
+void let_filler_work(void)
+{
+    enum { LOOKS = 3, LOOKS_MOST = 500 };
+    char thread[32];
+    char text[256];
+    unsigned calls = 0;
+    for (int look = 0, same = 0; look < LOOKS_MOST && same < LOOKS; look++) {
+        snprintf(thread, sizeof thread, "%ld", filler_thread());
+        read_of_thread(thread, "stat", text);
+        const char *behind_name = strrchr(text, ')');
+        bool asleep = behind_name == NULL || behind_name[2] == 'S';
+        same = asleep && target_calls_in_all() == calls ? same + 1 : 0;
+        calls = target_calls_in_all();
+        sleep_ms(10);
+    }
+}
+
+static unsigned lines_with(const char *path, const char *text)
+{
+    char line[1024];
+    unsigned count = 0;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        count += strstr(line, text) != NULL;
+    if (file != NULL)
+        fclose(file);
+    return count;
+}
+
+void capture_stderr(void)
+{
+    fflush(stderr);
+    int fd = open(below("stderr"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+    close(fd);
+}
+
+unsigned messages_with(const char *text)
+{
+    return lines_with(below("log"), text) + lines_with(below("stderr"), text);
+}
+
+pid_t child_that(void (*lives)(void))
+{
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        signal(SIGALRM, SIG_DFL);
+        alarm(CHILD_HANGS_S);
+        lives();
+        _exit(0);
+    }
+    return child;
+}
+
+void reap(pid_t child)
+{
+    int status = 0;
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(!WIFSIGNALED(status), "the child ended by signal %d", WTERMSIG(status));
+    ck_assert_msg(status == 0, "the child ended with %d", WEXITSTATUS(status));
+}

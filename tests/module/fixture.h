@@ -1,0 +1,146 @@
+/* fixture.h - the built proxy, loaded anew in each test, before a target that does as the test tells it.
+ *
+ * Check runs each test in a process of its own. What is counted and logged there is read from memory that the target and
+ * the processes forked from the test share with it, see scripted.h.
+ */
+#ifndef P11_PROXY_TEST_FIXTURE_H
+#define P11_PROXY_TEST_FIXTURE_H
+
+#include <check.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/types.h>
+
+#include "../hang.h"
+#include "scripted.h"
+
+extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
+extern void *proxy;             /* its dlopen() handle */
+extern char root[64];           /* a folder that lasts one test */
+
+extern CK_C_INITIALIZE_ARGS os_locking;
+extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
+
+/* Runs a program of tests: add_tests() calls tcase_add_test() for each. */
+int run_tests(const char *name, void (*add_tests)(TCase *));
+
+/* Ends the test, which is then counted as skipped, if it cannot be made here. In the test itself, since it says its name. */
+#define SKIP_IF(condition, reason)                                                                 \
+    do {                                                                                           \
+        if (condition)                                                                             \
+            skip(__func__, reason);                                                                \
+    } while (0)
+_Noreturn void skip(const char *test, const char *reason);
+
+/* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
+ * sees to its own; ThreadSanitizer starts no thread there, has a thread of its own, and slows all threads but one. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+#define SKIP_IF_SANITIZED()                                                                        \
+    SKIP_IF(IS_SANITIZED, "the sanitizer's own threads and locks are in the way")
+
+/*
+ * Loads the proxy before the scripted target, under these lines of configuration. before: the same before the target of
+ * that name, or at that path. configured: with no other lines than these, and no environment. The proxy's log
+ * goes to root/log.
+ */
+void proxy_with(const char *settings);
+void proxy_before(const char *target, const char *settings);
+void proxy_configured(const char *settings);
+
+/* Loads the proxy again, after a dlclose(proxy). */
+void proxy_load(void);
+
+/* The path of a target of ours, or name itself if it has a '/'; in a buffer that the next call overwrites. */
+const char *target_path(const char *name);
+
+/* A symbol of the target that the proxy was loaded before. */
+void *target_symbol(const char *name);
+
+/* The target's own plain list, for what the application does without the proxy. */
+CK_FUNCTION_LIST_PTR bare_list(void);
+
+/* A target with a token of its own, in root: the configuration to load the proxy with. */
+extern const char softhsm[], softoken[];
+void softhsm_prepare(void);
+CK_SLOT_ID first_slot(void);
+
+/* Tells the scripted target, see script.h; what it was told before stays true. */
+void __attribute__((format(printf, 1, 2))) script(const char *format, ...);
+/* The same, and what it was told before is forgotten: not while it is being called. */
+void script_anew(const char *text);
+/* Lets all calls go that are held, and holds no more. And how many are held. */
+void script_release(void);
+unsigned script_held(void);
+/* What "call back" calls. */
+void script_calls_back(void (*function)(void));
+
+/* The calls of the scripted target that fit: CALLS(C_GenerateRandom, .by = FILLER, .bytes = 16). */
+enum who { ANYBODY, CALLERS, FILLER, THIS_THREAD };
+enum outcome { ANY_OUTCOME, GOOD, FAILED };
+struct which {
+    enum function function;
+    enum who by;
+    enum outcome outcome;
+    CK_ULONG bytes; /* 0: any number */
+    CK_SESSION_HANDLE session;
+    CK_RV rv; /* 0: any */
+};
+#define CALLS(name, ...) target_calls((struct which){.function = FUNCTION_##name, ##__VA_ARGS__})
+#define LAST_CALL(name, ...)                                                                       \
+    target_last_call((struct which){.function = FUNCTION_##name, ##__VA_ARGS__})
+unsigned target_calls(struct which which);
+unsigned target_calls_in_all(void);
+/* The longest request for random bytes, and how many words were made. */
+const struct target_call *target_last_call(struct which which);
+CK_ULONG target_longest_request(void);
+uint64_t words_made(void);
+extern struct target_shared *shared;
+
+/* Fails the test unless the call returns rv. */
+#define EXPECT(call, rv)                                                                           \
+    do {                                                                                           \
+        CK_RV got_ = (call), wanted_ = (rv);                                                       \
+        ck_assert_msg(got_ == wanted_, "%s is 0x%lx, not 0x%lx", #call, got_, wanted_);            \
+    } while (0)
+
+/* C_Initialize with os_locking; a new session. Both must succeed. And all three: the proxy, its life and a session. */
+void initialize(void);
+CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
+CK_SESSION_HANDLE begin(const char *settings);
+
+/* Waits until something is so. A test fails if that takes longer than a test may: it is no proof of anything else. */
+#define WAIT_UNTIL(condition)                                                                      \
+    do {                                                                                           \
+        for (unsigned long since_ms_ = 0; !(condition);)                                           \
+            wait_a_moment(&since_ms_, #condition);                                                 \
+    } while (0)
+void wait_a_moment(unsigned long *since_ms, const char *condition);
+
+/* How many threads this process has; the number of the filler, 0 if there is none. */
+unsigned threads_now(void);
+long filler_thread(void);
+/* With the first thread that a program makes, a sanitizer makes one of its own, to stay. */
+void begin_a_thread_and_end_it(void);
+
+/* Lets the filler do what it has to do, for the time being. What it has done then is not said. */
+void let_filler_work(void);
+
+/* Lines of the proxy's log, or on stderr if that is captured, that contain text. */
+void capture_stderr(void);
+unsigned messages_with(const char *text);
+
+/* A child lives by itself and ends with 0, or with the number of the line that something was wrong in. */
+pid_t child_that(void (*lives)(void));
+void reap(pid_t child);
+#define CHILD_EXPECT(call, rv)                                                                     \
+    do {                                                                                           \
+        if ((call) != (rv))                                                                        \
+            _exit(__LINE__ % 251 + 1);                                                             \
+    } while (0)
+
+#endif

@@ -1,0 +1,115 @@
+/* served.c - a bitmap of the words that were served, in memory that forked processes share. */
+#include "served.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+enum { WORDS_MOST = 1 << COUNTER_BITS, CHUNK_BYTES = 64 * 1024 };
+
+static struct seen {
+    atomic_ulong found;
+    atomic_ulong twice;
+    atomic_ulong zeros;
+    atomic_uchar bits[WORDS_MOST / 8];
+} * seen;
+
+void served_begin(void)
+{
+    seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert_ptr_ne(seen, MAP_FAILED);
+}
+
+static void note(uint64_t counter)
+{
+    unsigned char bit = (unsigned char)(1U << counter % 8);
+    atomic_fetch_add_explicit(&seen->found, 1, memory_order_relaxed);
+    if ((atomic_fetch_or_explicit(&seen->bits[counter / 8], bit, memory_order_relaxed) & bit) != 0)
+        atomic_fetch_add(&seen->twice, 1);
+}
+
+void served(const uint8_t *bytes, size_t len_bytes)
+{
+    static const uint8_t zeros[WORD_BYTES];
+    struct word word;
+    for (size_t at = 0; at + WORD_BYTES <= len_bytes;) {
+        if (memcmp(bytes + at, zeros, WORD_BYTES) == 0)
+            atomic_fetch_add(&seen->zeros, 1);
+        bool found = word_read(bytes + at, &word) && word.counter <= words_made();
+        if (found)
+            note(word.counter);
+        at += found ? WORD_BYTES : 1;
+    }
+}
+
+bool was_served(uint64_t counter)
+{
+    return counter < WORDS_MOST && (atomic_load(&seen->bits[counter / 8]) & 1U << counter % 8) != 0;
+}
+
+void served_once(uint64_t least)
+{
+    unsigned long found = atomic_load(&seen->found);
+    ck_assert_msg(atomic_load(&seen->twice) == 0, "%lu of %lu words were served twice",
+                  atomic_load(&seen->twice), found);
+    ck_assert_msg(atomic_load(&seen->zeros) == 0, "zeros were served, %lu words of them",
+                  atomic_load(&seen->zeros));
+    ck_assert_uint_ge(found, least);
+}
+
+uint64_t draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes)
+{
+    static __thread uint8_t bytes[CHUNK_BYTES];
+    uint64_t lowest = UINT64_MAX;
+    struct word word;
+    ck_assert_uint_le(len_bytes, sizeof bytes);
+    for (size_t at = 0; at < len_bytes; at += size_bytes)
+        EXPECT(fn->C_GenerateRandom(session, bytes + at, size_bytes), CKR_OK);
+    served(bytes, len_bytes);
+    for (size_t at = 0; at + WORD_BYTES <= len_bytes; at++)
+        if (word_read(bytes + at, &word) && word.counter < lowest)
+            lowest = word.counter;
+    return lowest;
+}
+
+struct word draw_word(CK_SESSION_HANDLE session)
+{
+    uint8_t bytes[WORD_BYTES];
+    struct word word;
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    ck_assert_msg(word_read(bytes, &word), "what was served is no whole word");
+    served(bytes, sizeof bytes);
+    return word;
+}
+
+CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes)
+{
+    static __thread uint8_t bytes[CHUNK_BYTES];
+    ck_assert_uint_lt(len_bytes, sizeof bytes);
+    memset(bytes, 0, len_bytes + 1);
+    CK_RV rv = fn->C_GenerateRandom(session, bytes, len_bytes);
+    for (size_t i = 0; rv != CKR_OK && i < len_bytes; i++)
+        ck_assert_msg(bytes[i] == 0,
+                      "%zu bytes were asked for, 0x%lx is the answer, and byte %zu is %02x",
+                      len_bytes, rv, i, bytes[i]);
+    ck_assert_uint_eq(bytes[len_bytes], 0);
+    if (rv == CKR_OK)
+        served(bytes, len_bytes);
+    return rv;
+}
+
+uint64_t draw_until_held(CK_SESSION_HANDLE session)
+{
+    uint64_t made;
+    do
+        made = words_made();
+    while (draw(session, 16, 16) > made);
+    return words_made();
+}
+
+void draw_until_filled(CK_SESSION_HANDLE session)
+{
+    DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER, .outcome = GOOD) != 0);
+    let_filler_work();
+    draw_until_held(session);
+}

@@ -1,0 +1,232 @@
+/* test_demand.c - how much is fetched, and how often, follows what was served; and nothing is fetched for nobody. */
+#include "served.h"
+
+#include <pthread.h>
+
+#include "clock.h"
+
+static CK_SESSION_HANDLE session;
+static CK_BYTE pin[] = "1234";
+
+enum { KIB = 1024, POOL_BYTES = 64 * KIB };
+
+static unsigned long made_bytes(void)
+{
+    return (unsigned long)words_made() * WORD_BYTES;
+}
+
+START_TEST(who_draws_nothing_causes_no_call)
+{
+    CK_TOKEN_INFO info;
+    CK_SLOT_ID slot;
+    CK_ULONG count = 1;
+    proxy_with("");
+    initialize();
+    EXPECT(fn->C_GetSlotList(CK_TRUE, &slot, &count), CKR_OK);
+    EXPECT(fn->C_GetTokenInfo(slot, &info), CKR_OK);
+    EXPECT(fn->C_CloseSession(open_session(0, 0)), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_uint_eq(target_calls_in_all(), 6);
+}
+END_TEST
+
+START_TEST(the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB)
+{
+    static const CK_ULONG sizes[] = {1, 16, 1000, 1024};
+    session = begin(_i / 4 == 0 ? "" : "x-pool-threads: never");
+    draw(session, sizes[_i % 4], sizes[_i % 4]);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
+    ck_assert_uint_eq(target_longest_request(), KIB);
+}
+END_TEST
+
+/* A program that draws once never has a thread. */
+START_TEST(what_the_first_fetch_holds_costs_no_call_and_no_thread)
+{
+    unsigned threads = threads_now();
+    session = begin("x-pool-max-age: 1min");
+    draw(session, 16, KIB);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
+    ck_assert_uint_eq(threads_now(), threads);
+    ck_assert_uint_eq(CALLS(C_OpenSession), 1);
+    ck_assert_uint_eq(CALLS(C_GetTokenInfo, .by = CALLERS), CALLS(C_GetTokenInfo));
+    served_once(128);
+}
+END_TEST
+
+static atomic_uint failures;
+
+enum { CYCLES = 500 };
+
+static void *open_draw_and_close(void *unused)
+{
+    uint8_t bytes[16];
+    for (int i = 0; i < CYCLES; i++) {
+        CK_SESSION_HANDLE own;
+        if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) != CKR_OK ||
+            fn->C_GenerateRandom(own, bytes, sizeof bytes) != CKR_OK ||
+            fn->C_CloseSession(own) != CKR_OK)
+            atomic_fetch_add(&failures, 1);
+        served(bytes, sizeof bytes);
+    }
+    return unused;
+}
+
+/* Sessions come and go, and nobody logs in: the bytes stay. */
+START_TEST(opening_drawing_and_closing_takes_few_calls)
+{
+    unsigned count = _i % 2 == 0 ? 1 : 4;
+    pthread_t threads[4];
+    proxy_with(_i / 2 == 0 ? "x-pool-max-age: 1min"
+                           : "x-pool-max-age: 1min\nx-pool-threads: never");
+    initialize();
+    for (unsigned i = 0; i < count; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, open_draw_and_close, NULL), 0);
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_uint_eq(failures, 0);
+    ck_assert_uint_le(CALLS(C_GenerateRandom), count * CYCLES / 8);
+    ck_assert_uint_le(made_bytes(), count * CYCLES * 16 + POOL_BYTES);
+    /* One of each by the application, and of ours a few at most. */
+    ck_assert_uint_eq(CALLS(C_OpenSession, .by = CALLERS), count * CYCLES);
+    ck_assert_uint_le(CALLS(C_OpenSession, .by = FILLER), count * CYCLES / 8);
+    ck_assert_uint_le(CALLS(C_GetTokenInfo), 1 + CALLS(C_OpenSession, .by = FILLER));
+    ck_assert_uint_eq(CALLS(C_GetSessionInfo), 0);
+    served_once(count * CYCLES * 2);
+}
+END_TEST
+
+/* Each last close logs out, and each life is as short: no more calls than bare, and none of more than 1 KiB. */
+START_TEST(a_login_each_time_costs_no_call_more_than_bare)
+{
+    proxy_with(_i == 0 ? "" : "x-pool-threads: never");
+    initialize();
+    for (int i = 0; i < CYCLES; i++) {
+        session = open_session(0, 0);
+        EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
+        ck_assert_uint_eq(draw_word(session).login, 1);
+        EXPECT(fn->C_CloseSession(session), CKR_OK);
+    }
+    ck_assert_uint_le(CALLS(C_GenerateRandom), CYCLES);
+    ck_assert_uint_le(target_longest_request(), KIB);
+    ck_assert_uint_le(CALLS(C_OpenSession), CYCLES);
+    served_once(CYCLES);
+}
+END_TEST
+
+START_TEST(steady_demand_is_met_by_few_large_calls)
+{
+    session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
+    clock_stop();
+    for (int i = 0; i < 20; i++)
+        draw(session, 32, 32 * KIB);
+    unsigned before = CALLS(C_GenerateRandom);
+    draw(session, 32, 64 * KIB);
+    ck_assert_uint_le(CALLS(C_GenerateRandom) - before, 8);
+    ck_assert_uint_le(made_bytes(), (20 * 32 + 64) * KIB + POOL_BYTES);
+    clock_true();
+    served_once(80 * KIB);
+}
+END_TEST
+
+/* Whatever was wanted before it. */
+START_TEST(after_a_drop_the_first_fetch_is_small_again)
+{
+    session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
+    for (int i = 0; i < 4; i++)
+        draw(session, 32, 64 * KIB);
+    ck_assert_uint_gt(target_longest_request(), KIB);
+    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
+    draw_word(session);
+    ck_assert_uint_eq(LAST_CALL(C_GenerateRandom)->bytes, KIB);
+    served_once(KIB);
+}
+END_TEST
+
+/* What was wanted a minute ago says nothing of now. */
+START_TEST(demand_that_is_over_is_forgotten)
+{
+    session = begin("x-pool-threads: never\nx-pool-max-age: 1s");
+    clock_stop();
+    for (int i = 0; i < 4; i++)
+        draw(session, 32, 64 * KIB);
+    unsigned long before = made_bytes();
+    for (int i = 0; i < 10; i++) {
+        nanosleep(&(struct timespec){.tv_sec = 60}, NULL);
+        draw_word(session);
+    }
+    /* The first may still be fetched for as much as before, all in all it is little. */
+    ck_assert_uint_le(made_bytes() - before, POOL_BYTES + 9 * 8 * KIB);
+    ck_assert_uint_le(LAST_CALL(C_GenerateRandom)->bytes, KIB);
+    clock_true();
+}
+END_TEST
+
+/* One small request, a long pause, and then fifty: all of them could have been fetched in the pause. */
+START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
+{
+    script("C_GenerateRandom: last 50ms");
+    session = begin("x-pool-max-age: 1min");
+    ck_assert_uint_eq(CALLS(C_GenerateRandom), 0);
+    draw_word(session);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS), 1);
+    let_filler_work();
+    unsigned own = CALLS(C_GenerateRandom, .by = CALLERS);
+    draw(session, 16, 800);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS), own);
+    served_once(90);
+}
+END_TEST
+
+/* A fill that is begun at half a pool comes too late then, and brings half as much. */
+START_TEST(demand_beyond_a_slow_token_is_met_in_whole_pools)
+{
+    enum { POOLS = 4, ROUNDS = 8 };
+    unsigned fewest = UINT_MAX;
+    script("C_GenerateRandom: last 20ms");
+    session = begin("x-pool-max-age: 1min");
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned before = CALLS(C_GenerateRandom);
+        for (int i = 0; i < POOLS; i++)
+            draw(session, 32, POOL_BYTES);
+        unsigned calls = CALLS(C_GenerateRandom) - before;
+        fewest = calls < fewest ? calls : fewest;
+    }
+    ck_assert_uint_le(fewest, POOLS + POOLS / 2);
+    served_once(ROUNDS * POOLS * KIB);
+}
+END_TEST
+
+START_TEST(without_a_thread_callers_read_ahead)
+{
+    unsigned threads = threads_now();
+    proxy_with(_i == 0 ? "" : "x-pool-threads: never");
+    EXPECT(fn->C_Initialize(_i == 0 ? &no_threads : &os_locking), CKR_OK);
+    session = open_session(0, 0);
+    draw(session, 16, 16 * KIB);
+    ck_assert_uint_eq(threads_now(), threads);
+    ck_assert_uint_eq(CALLS(C_OpenSession), 1);
+    ck_assert_uint_le(CALLS(C_GenerateRandom), 16);
+    served_once(2 * KIB);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, who_draws_nothing_causes_no_call);
+    tcase_add_loop_test(tcase, the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB, 0, 8);
+    tcase_add_test(tcase, what_the_first_fetch_holds_costs_no_call_and_no_thread);
+    tcase_add_loop_test(tcase, opening_drawing_and_closing_takes_few_calls, 0, 4);
+    tcase_add_loop_test(tcase, a_login_each_time_costs_no_call_more_than_bare, 0, 2);
+    tcase_add_test(tcase, steady_demand_is_met_by_few_large_calls);
+    tcase_add_test(tcase, after_a_drop_the_first_fetch_is_small_again);
+    tcase_add_test(tcase, demand_that_is_over_is_forgotten);
+    tcase_add_test(tcase, a_slow_token_delays_neither_start_nor_warm_callers);
+    tcase_add_test(tcase, demand_beyond_a_slow_token_is_met_in_whole_pools);
+    tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);
+}
+
+int main(void)
+{
+    return run_tests("demand", add_tests);
+}

@@ -1,0 +1,219 @@
+/* test_health.c - a generator that is stuck or repeats itself is found out before anybody gets its bytes. */
+#include "served.h"
+
+#include <pthread.h>
+
+static CK_SESSION_HANDLE session;
+
+/* What the target does for CKR_OK instead of writing its words. */
+static const char *const faults[] = {"write 0", "write half", "stuck", "repeat"};
+static const char *const settings[] = {"", "x-pool-threads: never"};
+static const CK_ULONG sizes[] = {64, 1024};
+
+enum {
+    FAULTS = sizeof faults / sizeof *faults,
+    SETTINGS = 2,
+    SIZES = 2,
+    LENGTH_MOST = 1024,
+    FAILING = 64
+};
+
+/* Until draws of that size fail; so many may succeed before, with what was held. */
+static void draw_until_it_fails(CK_ULONG len_bytes)
+{
+    unsigned draws = 0;
+    while (draw_or_fail(session, len_bytes) == CKR_OK)
+        ck_assert_uint_lt(draws++, 64 * 1024 / len_bytes + FAILING);
+    EXPECT(draw_or_fail(session, len_bytes), CKR_DEVICE_ERROR);
+}
+
+START_TEST(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served)
+{
+    CK_ULONG size = sizes[_i / 3 % SIZES];
+    script("C_GenerateRandom: %s once", faults[_i % 3]);
+    session = begin(settings[_i / 3 / SIZES]);
+    for (int i = 0; i < 100; i++)
+        EXPECT(draw_or_fail(session, size), CKR_OK);
+    served_once(100 * size / WORD_BYTES);
+}
+END_TEST
+
+/* Far apart they prove nothing. */
+START_TEST(alarms_that_are_not_in_a_row_do_not_add_up)
+{
+    session = begin("x-pool-threads: never");
+    for (unsigned i = 1; i <= 4; i++) {
+        unsigned calls = CALLS(C_GenerateRandom);
+        script("C_GenerateRandom: %s once", faults[i % 3]);
+        while (CALLS(C_GenerateRandom) < calls + 3)
+            EXPECT(draw_or_fail(session, LENGTH_MOST), CKR_OK);
+    }
+    served_once(4 * 2 * LENGTH_MOST / WORD_BYTES);
+}
+END_TEST
+
+START_TEST(bytes_that_are_bad_again_and_again_end_it_for_every_length)
+{
+    session = begin(settings[_i / FAULTS / SIZES]);
+    EXPECT(draw_or_fail(session, 64), CKR_OK);
+    script("C_GenerateRandom: %s", faults[_i % FAULTS]);
+    draw_until_it_fails(sizes[_i / FAULTS % SIZES]);
+    for (CK_ULONG len_bytes = 1; len_bytes <= LENGTH_MOST; len_bytes += len_bytes < 40 ? 1 : 99)
+        EXPECT(draw_or_fail(session, len_bytes), CKR_DEVICE_ERROR);
+    ck_assert_uint_le(messages_with(""), 12);
+    ck_assert_uint_ge(messages_with("C_Finalize"), 1);
+}
+END_TEST
+
+/* The token is left alone, and not believed: nobody knows what it was. */
+START_TEST(a_token_that_recovers_late_is_not_believed_until_finalize)
+{
+    session = begin(settings[_i]);
+    EXPECT(draw_or_fail(session, 64), CKR_OK);
+    script("C_GenerateRandom: stuck");
+    draw_until_it_fails(LENGTH_MOST);
+    script("C_GenerateRandom: ok");
+    let_filler_work();
+    unsigned asked = CALLS(C_GenerateRandom);
+    for (int i = 0; i < 50; i++)
+        EXPECT(draw_or_fail(session, 32), CKR_DEVICE_ERROR);
+    CK_SESSION_HANDLE first = session;
+    session = open_session(0, 0);
+    EXPECT(draw_or_fail(session, 32), CKR_DEVICE_ERROR);
+    EXPECT(fn->C_CloseSession(first), CKR_OK);
+    EXPECT(fn->C_SeedRandom(session, (CK_BYTE_PTR) "seed", 4), CKR_OK);
+    EXPECT(draw_or_fail(session, LENGTH_MOST), CKR_DEVICE_ERROR);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom), asked);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    initialize();
+    session = open_session(0, 0);
+    for (int i = 0; i < 100; i++)
+        EXPECT(draw_or_fail(session, 32), CKR_OK);
+    served_once(400);
+}
+END_TEST
+
+/* What the standard lets only the token answer. */
+START_TEST(requests_for_nothing_are_still_the_tokens_to_answer)
+{
+    CK_BYTE byte;
+    session = begin("");
+    script("C_GenerateRandom over 0: stuck");
+    draw_until_it_fails(LENGTH_MOST);
+    EXPECT(fn->C_GenerateRandom(session, NULL, 0), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, &byte, 0), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(session, NULL, 16), CKR_ARGUMENTS_BAD);
+    EXPECT(fn->C_GenerateRandom(session + 1, &byte, 1), CKR_SESSION_HANDLE_INVALID);
+}
+END_TEST
+
+START_TEST(one_slot_that_fails_leaves_the_others_alone)
+{
+    script("slots 2; C_GenerateRandom in slot 0: stuck");
+    session = begin("x-pool-threads: never");
+    draw_until_it_fails(LENGTH_MOST);
+    session = open_session(1, 0);
+    for (int i = 0; i < 20; i++)
+        EXPECT(draw_or_fail(session, 64), CKR_OK);
+    served_once(160);
+}
+END_TEST
+
+/* The filler meets them, not a caller: what it fetched before is dropped as well. */
+START_TEST(what_the_filler_finds_counts_for_all)
+{
+    session = begin("x-pool-max-age: 1min");
+    draw_until_filled(session);
+    script("C_GenerateRandom by filler: %s", faults[_i]);
+    WAIT_UNTIL(draw_or_fail(session, 64) != CKR_OK);
+    EXPECT(draw_or_fail(session, 64), CKR_DEVICE_ERROR);
+    EXPECT(draw_or_fail(session, LENGTH_MOST), CKR_DEVICE_ERROR);
+}
+END_TEST
+
+enum { THREADS = 4, DRAWS = 200, PIECE = 16 };
+
+static uint8_t drawn[THREADS * DRAWS][PIECE];
+static atomic_uint drawn_count, failed_count;
+
+/* Some from the pool, and some from the token while another thread fetches. The last bytes of each. */
+static void *draw_of_all_sizes(void *unused)
+{
+    static const CK_ULONG lengths[] = {16, 24, 1024, 100, 512, 16};
+    uint8_t buf[LENGTH_MOST];
+    for (unsigned i = 0; i < DRAWS; i++) {
+        CK_ULONG len_bytes = lengths[i % (sizeof lengths / sizeof *lengths)];
+        if (fn->C_GenerateRandom(session, buf, len_bytes) != CKR_OK)
+            atomic_fetch_add(&failed_count, 1);
+        else
+            memcpy(drawn[atomic_fetch_add(&drawn_count, 1)], buf + len_bytes - PIECE, PIECE);
+    }
+    return unused;
+}
+
+static int compare(const void *one, const void *other)
+{
+    return memcmp(one, other, PIECE);
+}
+
+/* _i: the filler; and whether small fetches are well, which say nothing of the others. */
+START_TEST(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself)
+{
+    pthread_t threads[THREADS];
+    script("C_GenerateRandom: last 1ms; C_GenerateRandom%s: repeat",
+           _i / SETTINGS == 0 ? "" : " over 100");
+    session = begin(settings[_i % SETTINGS]);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_of_all_sizes, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    qsort(drawn, drawn_count, PIECE, compare);
+    for (unsigned i = 1; i < drawn_count; i++)
+        ck_assert_msg(memcmp(drawn[i - 1], drawn[i], PIECE) != 0, "bytes were served twice");
+    ck_assert_uint_gt(failed_count, THREADS * DRAWS / 2);
+    EXPECT(draw_or_fail(session, 64), CKR_DEVICE_ERROR);
+}
+END_TEST
+
+/* Whoever turns it off has the token as it is. */
+START_TEST(with_the_pool_off_nothing_is_tested_and_nothing_split)
+{
+    static const CK_ULONG lengths[] = {1, 8, 16, 64, 1024, 1025, 65536, 1048576, 3 * 1048576};
+    static uint8_t buf[3 * 1048576];
+    script("C_GenerateRandom: %s", faults[_i]);
+    session = begin("x-pool: off");
+    for (int round = 0; round < 3; round++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+            EXPECT(fn->C_GenerateRandom(session, buf, lengths[i]), CKR_OK);
+            ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = lengths[i], .session = session),
+                              (unsigned)round + 1);
+        }
+    script("C_GenerateRandom: fail 0x30");
+    EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_DEVICE_ERROR);
+    /* C_Initialize and C_OpenSession besides. */
+    ck_assert_uint_eq(target_calls_in_all(), 3 * sizeof lengths / sizeof *lengths + 1 + 2);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served, 0,
+                        3 * SIZES * SETTINGS);
+    tcase_add_test(tcase, alarms_that_are_not_in_a_row_do_not_add_up);
+    tcase_add_loop_test(tcase, bytes_that_are_bad_again_and_again_end_it_for_every_length, 0,
+                        FAULTS * SIZES * SETTINGS);
+    tcase_add_loop_test(tcase, a_token_that_recovers_late_is_not_believed_until_finalize, 0,
+                        SETTINGS);
+    tcase_add_test(tcase, requests_for_nothing_are_still_the_tokens_to_answer);
+    tcase_add_test(tcase, one_slot_that_fails_leaves_the_others_alone);
+    tcase_add_loop_test(tcase, what_the_filler_finds_counts_for_all, 0, FAULTS);
+    tcase_add_loop_test(tcase,
+                        threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself, 0,
+                        2 * SETTINGS);
+    tcase_add_loop_test(tcase, with_the_pool_off_nothing_is_tested_and_nothing_split, 0, FAULTS);
+}
+
+int main(void)
+{
+    return run_tests("health", add_tests);
+}
