@@ -55,6 +55,9 @@ struct config {
     struct config_setting settings[CONFIG_KEYS]; /* in the order of the manual */
 };
 
+/* Hears of a mistake in the configuration. text is valid during the call only. */
+typedef void config_mistake(void *context, const char *text);
+
 /*
  * Where to look. Strings are borrowed and must outlive the call of config_load() only.
  * config_places_default() fills in what a real process uses; a test then replaces what it wants.
@@ -72,6 +75,10 @@ struct config_places {
     const char *env_log;
     bool secure; /* more rights than the user has (AT_SECURE): no user's files, and only files that
                   * root alone can write */
+    /* NULL: the first mistake ends config_load(). Otherwise each one is reported, and the line, file or
+     * variable that has it does not count. */
+    config_mistake *mistake;
+    void *mistake_context;
 };
 
 /*

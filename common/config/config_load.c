@@ -55,6 +55,15 @@ static int read_if_there(char **text, const char *path, enum whose whose, bool s
     return rc;
 }
 
+/* Reports a mistake to the caller that wants all of them, and returns 0; otherwise returns rc. */
+static int report_mistake(const struct config_places *places, int rc, const struct message *message)
+{
+    if (rc == 0 || rc == -ENOMEM || places->mistake == NULL)
+        return rc;
+    places->mistake(places->mistake_context, message->text);
+    return 0;
+}
+
 /* One `name: value` of a module file. seen has, for each key, its line in this file or 0. */
 static int take_pair(struct config *config, const char *path, unsigned line, const char *name,
                      const char *value, unsigned seen[CONFIG_KEYS], struct message *message)
@@ -77,7 +86,8 @@ static int take_pair(struct config *config, const char *path, unsigned line, con
     return config_set(config, row, value, path, line, message);
 }
 
-static int take_text(struct config *config, const char *path, char *text, struct message *message)
+static int take_text(struct config *config, const struct config_places *places, const char *path,
+                     char *text, struct message *message)
 {
     struct config_lines lines = {.rest = text};
     unsigned seen[CONFIG_KEYS] = {0};
@@ -85,42 +95,45 @@ static int take_text(struct config *config, const char *path, char *text, struct
     char *name, *value;
     int rc;
 
-    while ((rc = config_lines_next(&lines, &name, &value, &complaint)) > 0) {
-        rc = take_pair(config, path, lines.line, name, value, seen, message);
+    while ((rc = config_lines_next(&lines, &name, &value, &complaint)) != 0) {
+        if (rc < 0)
+            message_set(message, "%s:%u: %s", path, lines.line, complaint.text);
+        else
+            rc = take_pair(config, path, lines.line, name, value, seen, message);
+        rc = report_mistake(places, rc, message);
         if (rc != 0)
             return rc;
     }
-    if (rc < 0)
-        message_set(message, "%s:%u: %s", path, lines.line, complaint.text);
-    return rc;
+    return 0;
 }
 
 /* Takes over what the file at path sets. None there: nothing set. */
-static int take_file(struct config *config, const char *path, enum whose whose, bool secure,
-                     struct message *message)
+static int take_file(struct config *config, const struct config_places *places, const char *path,
+                     enum whose whose, struct message *message)
 {
     char *text = NULL;
     size_t len;
-    int rc = read_if_there(&text, path, whose, secure, message);
+    int rc = read_if_there(&text, path, whose, places->secure, message);
 
     if (rc != 0 || text == NULL)
-        return rc;
+        return report_mistake(places, rc, message);
     len = strlen(text);
-    rc = take_text(config, path, text, message);
+    rc = take_text(config, places, path, text, message);
     explicit_bzero(text, len); /* x-target-init may hold a PIN */
     free(text);
     return rc;
 }
 
-static int take_file_in(struct config *config, const char *folder, const char *name,
-                        enum whose whose, bool secure, struct message *message)
+static int take_file_in(struct config *config, const struct config_places *places,
+                        const char *folder, const char *name, enum whose whose,
+                        struct message *message)
 {
     char *path = join(folder, name);
     int rc;
 
     if (path == NULL)
         return out_of_memory(message);
-    rc = take_file(config, path, whose, secure, message);
+    rc = take_file(config, places, path, whose, message);
     free(path);
     return rc;
 }
@@ -136,10 +149,10 @@ static int take_named_file(struct config *config, const struct config_places *pl
 
     if (rc != 0) {
         message_set(message, "P11_PROXY_CONFIG: %s", complaint.text);
-        return rc;
+        return report_mistake(places, rc, message);
     }
     len = strlen(text);
-    rc = take_text(config, places->env_config, text, message);
+    rc = take_text(config, places, places->env_config, text, message);
     explicit_bzero(text, len);
     free(text);
     return rc;
@@ -218,22 +231,21 @@ int config_user_mode(enum config_user *mode, const struct config_places *places,
 static int take_all_files(struct config *config, const struct config_places *places,
                           const char *name, struct message *message)
 {
-    bool secure = places->secure;
     enum config_user mode;
     char *user_modules;
     int rc = config_user_mode(&mode, places, message);
 
     if (rc == 0 && mode != CONFIG_USER_ONLY)
-        rc = take_file_in(config, places->package_modules, name, FILE_OF_SYSTEM, secure, message);
+        rc = take_file_in(config, places, places->package_modules, name, FILE_OF_SYSTEM, message);
     if (rc == 0 && mode != CONFIG_USER_ONLY)
-        rc = take_file_in(config, places->system_modules, name, FILE_OF_SYSTEM, secure, message);
+        rc = take_file_in(config, places, places->system_modules, name, FILE_OF_SYSTEM, message);
     if (rc != 0 || mode == CONFIG_USER_NONE)
         return rc;
 
     user_modules = join(places->user_config, "modules");
     if (user_modules == NULL)
         return out_of_memory(message);
-    rc = take_file_in(config, user_modules, name, FILE_OF_USER, secure, message);
+    rc = take_file_in(config, places, user_modules, name, FILE_OF_USER, message);
     free(user_modules);
     return rc;
 }
@@ -310,12 +322,14 @@ int config_load(struct config **config, const struct config_places *places, stru
     if (rc != 0)
         goto fail;
     rc = take_environment(c, "P11_PROXY_TARGET", places->env_target, "x-target", message);
+    rc = report_mistake(places, rc, message);
     if (rc != 0)
         goto fail;
     rc = take_environment(c, "P11_PROXY_LOG", places->env_log, "x-log", message);
+    rc = report_mistake(places, rc, message);
     if (rc != 0)
         goto fail;
-    rc = resolve_target(c, places->target_directory, message);
+    rc = report_mistake(places, resolve_target(c, places->target_directory, message), message);
     if (rc != 0)
         goto fail;
 
