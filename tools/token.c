@@ -40,6 +40,16 @@ int token_load(struct token_module *module, const char *path, struct message *me
     return 0;
 }
 
+bool token_is_started(const char *path)
+{
+    void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    token_get_list *get = handle != NULL ? (token_get_list *)dlsym(handle, "C_GetFunctionList") : NULL;
+    CK_FUNCTION_LIST *list;
+    CK_INFO info;
+
+    return get != NULL && get(&list) == CKR_OK && list->C_GetInfo(&info) == CKR_OK;
+}
+
 CK_RV token_start(const struct token_module *module, const char *reserved, bool *locks)
 {
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};

@@ -26,6 +26,9 @@ struct token_module {
 /* Loads the module at path, for good. 0, or -EINVAL with a message that says why not. */
 int token_load(struct token_module *module, const char *path, struct message *message);
 
+/* Whether a module is in use in this process, by whatever has loaded and initialised it. */
+bool token_is_started(const char *path);
+
 /*
  * Initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks tells
  * whether it can. The answer is C_Initialize's.

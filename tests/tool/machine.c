@@ -1,15 +1,10 @@
-/* machine.c - to be preloaded: the machine, and the course of things, as variables say.
+/* machine.c - to be preloaded: another machine, as variables say.
  *
- * MACHINE: words, of what the kernel is not to do or to have: wipe, droppable, lock, generation; and
- * "clonable" for a generation ID that is there. CPUINFO: what is read for /proc/cpuinfo.
- * AT_DESCRIPTORS: a command that is run when a process's descriptors are first looked for.
- * LOOKS: a file into which goes how many links were read.
+ * MACHINE: words. wipe, droppable, lock: what the kernel is not to do; impatient: alarm() comes at once.
+ * CPUINFO: what is read for /proc/cpuinfo.
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +17,6 @@
 #endif
 
 enum { MAP_TYPES = 0x0f, MAP_TYPE_DROPPABLE = 0x08 };
-
-static unsigned long links_read;
 
 static bool asked(const char *word)
 {
@@ -62,19 +55,6 @@ void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offs
     return NEXT(mmap)(at, bytes, protection, flags, fd, offset);
 }
 
-int glob(const char *pattern, int flags, int (*on_error)(const char *, int), glob_t *matches)
-{
-    bool of_machine = strncmp(pattern, "/sys/", 5) == 0 || strncmp(pattern, "/dev/", 5) == 0;
-
-    if (of_machine && asked("clonable"))
-        pattern = "/dev/null";
-    else if (of_machine && asked("generation")) {
-        *matches = (glob_t){0};
-        return GLOB_NOMATCH;
-    }
-    return NEXT(glob)(pattern, flags, on_error, matches);
-}
-
 FILE *fopen(const char *path, const char *mode)
 {
     const char *instead = getenv("CPUINFO");
@@ -84,41 +64,7 @@ FILE *fopen(const char *path, const char *mode)
     return NEXT(fopen)(path, mode);
 }
 
-int openat(int directory, const char *path, int flags, ...)
+unsigned alarm(unsigned seconds)
 {
-    const char *command = getenv("AT_DESCRIPTORS");
-    mode_t mode = 0;
-    va_list rest;
-
-    if ((flags & O_CREAT) != 0) {
-        va_start(rest, flags);
-        mode = va_arg(rest, mode_t);
-        va_end(rest);
-    }
-    if (command != NULL && strcmp(path, "fd") == 0) {
-        char *once = strdup(command);
-        unsetenv("AT_DESCRIPTORS");
-        unsetenv("LD_PRELOAD");
-        if (once == NULL || system(once) != 0)
-            abort();
-        free(once);
-    }
-    return NEXT(openat)(directory, path, flags, mode);
-}
-
-ssize_t readlinkat(int directory, const char *path, char *target, size_t bytes)
-{
-    links_read++;
-    return NEXT(readlinkat)(directory, path, target, bytes);
-}
-
-static void __attribute__((destructor)) tell(void)
-{
-    const char *path = getenv("LOOKS");
-    FILE *file = path != NULL ? NEXT(fopen)(path, "we") : NULL;
-
-    if (file != NULL) {
-        fprintf(file, "%lu\n", links_read);
-        fclose(file);
-    }
+    return NEXT(alarm)(asked("impatient") ? 1 : seconds);
 }

@@ -1,8 +1,9 @@
 /* check.c - p11-proxy check: what is in force, what is wrong, and what to do about it. */
-#include "check/check_parts.h"
+#include "check/check.h"
 #include "tool.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: p11-proxy check [--module PATH] [--json]\n\n"
@@ -16,101 +17,123 @@ static const char help[] =
 
 static const char *const mark_words[] = {"ok", "note", "problem"};
 
-static void put_mark(enum mark mark, bool coloured)
+static void print_text(const struct report *report)
 {
     static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
-
-    if (coloured)
-        printf("%s%-8s\033[0m ", colours[mark], mark_words[mark]);
-    else
-        printf("%-8s ", mark_words[mark]);
-}
-
-static void print_text(const struct findings *findings)
-{
     bool coloured = wants_colour(stdout);
+    FILE *out = text_open();
 
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct finding *finding = &findings->finding[i];
-        put_mark(finding->mark, coloured);
-        put_plain(stdout, finding->text);
-        if (finding->advice[0] != '\0') {
-            fputs("\n         -> ", stdout);
-            put_plain(stdout, finding->advice);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct finding *finding = &report->findings[i];
+        const char *word = mark_words[finding->mark];
+        fprintf(out, "%s%s%s%*s", coloured ? colours[finding->mark] : "", word,
+                coloured ? "\033[0m" : "", (int)(9 - strlen(word)), "");
+        put_plain(out, finding->text);
+        if (finding->hint[0] != '\0') {
+            fputs("\n         -> ", out);
+            put_plain(out, finding->hint);
         }
-        putchar('\n');
+        putc('\n', out);
     }
+    text_close(out);
 }
 
-static void print_json(const struct findings *findings, const struct config *config,
+static void print_json(const struct report *report, const struct config *config,
                        const char *module_path)
 {
+    struct json_object *document = json_object_new_object();
+    struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
     char origin[MESSAGE_BYTES];
 
-    fputs("{\"version\": \"" VERSION "\", \"module\": ", stdout);
-    put_json(stdout, module_path);
-    fputs(", \"settings\": [", stdout);
     for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &config->settings[i];
-        fputs(i > 0 ? ",\n  {\"key\": " : "\n  {\"key\": ", stdout);
-        put_json(stdout, setting->key);
-        fputs(", \"value\": ", stdout);
-        put_json(stdout, setting->text);
-        fputs(", \"from\": ", stdout);
-        put_json(stdout, config_origin(setting, origin, sizeof origin));
-        putchar('}');
+        struct json_object *object = json_object_new_object();
+        json_add(object, "key", json_text(setting->key));
+        json_add(object, "value", json_text(setting->text));
+        json_add(object, "from", json_text(config_origin(setting, origin, sizeof origin)));
+        json_object_array_add(settings, object);
     }
-    printf("],\n \"problems\": %zu, \"findings\": [", findings_count(findings, MARK_PROBLEM));
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct finding *finding = &findings->finding[i];
-        printf("%s\n  {\"mark\": \"%s\", \"about\": ", i > 0 ? "," : "", mark_words[finding->mark]);
-        put_json(stdout, finding->about);
-        fputs(", \"text\": ", stdout);
-        put_json(stdout, finding->text);
-        fputs(", \"advice\": ", stdout);
-        put_json(stdout, finding->advice[0] != '\0' ? finding->advice : NULL);
-        putchar('}');
+    for (size_t i = 0; i < report->count; i++) {
+        const struct finding *finding = &report->findings[i];
+        struct json_object *object = json_object_new_object();
+        json_add(object, "mark", json_text(mark_words[finding->mark]));
+        json_add(object, "about", json_text(finding->about));
+        json_add(object, "text", json_text(finding->text));
+        json_add(object, "advice", json_text(finding->hint[0] != '\0' ? finding->hint : NULL));
+        json_object_array_add(findings, object);
     }
-    puts("]}");
+    json_add(document, "version", json_text(VERSION));
+    json_add(document, "module", json_text(module_path));
+    json_add(document, "settings", settings);
+    json_add(document, "problems", json_object_new_uint64(report_count(report, MARK_PROBLEM)));
+    json_add(document, "findings", findings);
+    json_write(stdout, document, JSON_PRETTY);
 }
 
-static void look(struct findings *findings, struct config **config, const char *module_path)
+static void hear_mistake(void *context, const char *text)
 {
+    report_add(context, MARK_PROBLEM, "configuration", "%s", text);
+    report_hint(context, "correct that; until then C_Initialize answers CKR_GENERAL_ERROR");
+}
+
+/* Where there is a mistake, the rest is checked as if that line were not there. */
+static struct config *read_settings(struct report *report, const char *module_path)
+{
+    struct config_places places;
+    struct config *config = NULL;
     struct message message;
 
-    if (load_config(config, module_path, &message) != 0) {
-        found(findings, MARK_PROBLEM, "configuration", "%s", message.text);
-        advise(findings, "mend that; until then C_Initialize answers CKR_GENERAL_ERROR");
-        check_p11_kit(findings, NULL, module_path);
-        return;
+    config_places_default(&places, module_path);
+    places.mistake = hear_mistake;
+    places.mistake_context = report;
+    if (config_load(&config, &places, &message) != 0)
+        hear_mistake(report, message.text);
+    return config;
+}
+
+static void check_all(struct report *report, const struct checked *checked)
+{
+    const struct config *config = checked->config;
+    bool has_mistake = report_count(report, MARK_PROBLEM) > 0;
+    bool has_proxy = check_proxy_file(report, checked->module_path);
+
+    if (config != NULL) {
+        check_settings(report, config);
+        check_policy(report, config);
+        /* Without a target one of the mistakes may be its line. */
+        if ((config->target != NULL || !has_mistake) && check_target(report, checked))
+            check_tokens(report, checked);
+        /* The proxy would only report the same problems again. */
+        if (has_proxy && report_count(report, MARK_PROBLEM) == 0)
+            check_proxy(report, checked->module_path);
+        check_machine(report, config);
     }
-    check_settings(findings, *config);
-    check_policy(findings, *config);
-    if (check_target(findings, *config, module_path))
-        check_tokens(findings, *config);
-    /* What is wrong by now would only be said again. */
-    if (findings_count(findings, MARK_PROBLEM) == 0)
-        check_start(findings, module_path);
-    check_machine(findings, *config);
-    check_p11_kit(findings, *config, module_path);
+    check_p11_kit(report, checked);
 }
 
 static int check(const char *module_path, bool json)
 {
-    struct findings *findings = findings_new();
-    struct config *config = NULL;
+    struct report *report = report_new();
+    struct config *config;
+    char folder[PATH_MAX], absolute[2 * PATH_MAX];
 
-    if (findings == NULL) {
+    if (report == NULL) {
         fputs("p11-proxy check: out of memory\n", stderr);
         return EXIT_BAD;
     }
-    look(findings, &config, module_path);
+    /* Not realpath(): a link is to be seen. Not a plain name: dlopen() would look for it elsewhere. */
+    if (module_path[0] != '/' && getcwd(folder, sizeof folder) != NULL) {
+        snprintf(absolute, sizeof absolute, "%s/%s", folder, module_path);
+        module_path = absolute;
+    }
+    config = read_settings(report, module_path);
+    check_all(report, &(struct checked){config, module_path});
     if (json)
-        print_json(findings, config, module_path);
+        print_json(report, config, module_path);
     else
-        print_text(findings);
+        print_text(report);
     config_free(config);
-    return end_of_output(findings_count(findings, MARK_PROBLEM) > 0 ? EXIT_BAD : EXIT_FINE);
+    return end_of_output(report_count(report, MARK_PROBLEM) > 0 ? EXIT_BAD : EXIT_FINE);
 }
 
 int check_command(int argc, char **argv)

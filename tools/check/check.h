@@ -1,48 +1,49 @@
-/* check_parts.h - what p11-proxy check looks at, one function a subject. */
-#ifndef P11_PROXY_CHECK_PARTS_H
-#define P11_PROXY_CHECK_PARTS_H
+/* check.h - what p11-proxy check looks at, one function for each subject. */
+#ifndef P11_PROXY_CHECK_H
+#define P11_PROXY_CHECK_H
 
 #include <stdbool.h>
 
+#include "check/report.h"
 #include "config/config.h"
-#include "check/findings.h"
 #include "policy/policy.h"
 #include "token.h"
 
-/* What is configured and where, and files that others may write. */
-void check_settings(struct findings *findings, const struct config *config);
+/* What the modules are loaded for. All is borrowed. */
+struct checked {
+    const struct config *config;
+    const char *module_path; /* of the proxy, absolute; its last part may be a link */
+};
 
-/* A file that somebody else than root and this user can write or replace, and what takes that right
- * away. what names it in the sentence. */
-void check_writers(struct findings *findings, const char *about, const char *what,
-                   const char *path);
+/* What is configured and where, the log file, and files that others may write. */
+void check_settings(struct report *report, const struct config *config);
+
+/* A file that a user other than root and this one can write or replace, and the command that takes
+ * that right away. what names it in the sentence. */
+void check_writers(struct report *report, const char *about, const char *what, const char *path);
 
 /* The policy, and what of it has no effect. */
-void check_policy(struct findings *findings, const struct config *config);
+void check_policy(struct report *report, const struct config *config);
 
-/* The target's file. False: it need not be loaded, since something about it is wrong already. */
-bool check_target(struct findings *findings, const struct config *config, const char *module_path);
+/* The target's file. False: it need not be loaded, because something about it is wrong already. */
+bool check_target(struct report *report, const struct checked *checked);
 
-/* The target itself: interfaces, slots, tokens, and what random bytes take. Loads it in a child. */
-void check_tokens(struct findings *findings, const struct config *config);
+/* The target itself: interfaces, slots, tokens, random bytes. Loads it in a child. */
+void check_tokens(struct report *report, const struct checked *checked);
 
-/* What the policy (may be NULL) refuses of the token's mechanisms although common programs need it. */
-void check_needs(struct findings *findings, const struct policy *policy, CK_FUNCTION_LIST *list,
-                 CK_SLOT_ID slot, const char *label);
+/* The proxy's file: whether it is there, and no link. */
+bool check_proxy_file(struct report *report, const char *module_path);
 
-/* The proxy before the target: whether an application would get it started. Likewise. */
-void check_start(struct findings *findings, const char *module_path);
-
-/* What the proxy, which has been started, learns of the tokens. Draws a moment from each, and waits for no login. */
-void check_learned(struct findings *findings, CK_FUNCTION_LIST *list);
+/* The proxy before the target: whether it starts, and what it learns of the tokens. Likewise. */
+void check_proxy(struct report *report, const char *module_path);
 
 /* What protects the pool here, and what does not. */
-void check_machine(struct findings *findings, const struct config *config);
+void check_machine(struct report *report, const struct config *config);
 
-/* Whether p11-kit knows the proxy, and the target beside it. config may be NULL. */
-void check_p11_kit(struct findings *findings, const struct config *config, const char *module_path);
+/* Whether p11-kit knows the proxy, and the target's tokens by another module. config may be NULL. */
+void check_p11_kit(struct report *report, const struct checked *checked);
 
 /* Whether the p11-kit that programs get looks in these places. Loads its library in a child. */
-void check_p11_kit_paths(struct findings *findings, const struct config_places *places);
+void check_p11_kit_paths(struct report *report, const struct config_places *places);
 
 #endif

@@ -1,53 +1,57 @@
-/* findings.h - what p11-proxy check found: a mark, a sentence, and what to do about it. */
-#ifndef P11_PROXY_FINDINGS_H
-#define P11_PROXY_FINDINGS_H
+/* report.h - what p11-proxy check found: a mark, a sentence, and what to do about it. */
+#ifndef P11_PROXY_REPORT_H
+#define P11_PROXY_REPORT_H
 
 #include <stddef.h>
 
 enum mark { MARK_OK, MARK_NOTE, MARK_PROBLEM };
 
 enum {
-    FINDINGS_MOST = 256,      /* what comes after is not kept */
-    FINDING_TEXT_BYTES = 2048 /* longer ones are cut */
+    FINDINGS_MOST = 256,       /* what comes after is not kept */
+    FINDING_TEXT_BYTES = 2048, /* longer ones are cut */
+    TOKENS_MOST = 64,
+    TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
 };
 
 struct finding {
     enum mark mark;
     char about[16]; /* for programs: "target", "token", ... */
     char text[FINDING_TEXT_BYTES];
-    char advice[FINDING_TEXT_BYTES]; /* "": nothing to do */
+    char hint[FINDING_TEXT_BYTES]; /* "": nothing to do */
 };
 
-/* Lies in memory that child processes share, see findings_in_child(). */
-struct findings {
+/* Lies in memory that child processes share, see report_from_child(). */
+struct report {
     size_t count;
-    char stage[64]; /* what a child is at */
-    struct finding finding[FINDINGS_MOST];
+    char stage[64]; /* what a child is doing */
+    struct finding findings[FINDINGS_MOST];
+    size_t token_count;
+    unsigned char tokens[TOKENS_MOST][TOKEN_ID_BYTES]; /* that the target has */
 };
 
-/* Empty findings in shared memory, or NULL; they last as long as the process. */
-struct findings *findings_new(void);
+/* An empty report in shared memory, or NULL. It lasts as long as the process. */
+struct report *report_new(void);
 
-/* Adds one. about is cut to what its field holds. */
-void found(struct findings *findings, enum mark mark, const char *about, const char *format, ...)
+/* Adds a finding. about is cut to what its field holds. */
+void report_add(struct report *report, enum mark mark, const char *about, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Says what to do about the one that was added last. */
-void advise(struct findings *findings, const char *format, ...)
+/* Says what to do about the finding that was added last. */
+void report_hint(struct report *report, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-size_t findings_count(const struct findings *findings, enum mark mark);
+size_t report_count(const struct report *report, enum mark mark);
 
 /*
- * Runs work(findings, context) in a child process, which is where other people's modules are loaded:
- * one that crashes, ends the process or hangs becomes a problem about it, with findings->stage.
- * Whatever the child prints goes to stderr.
+ * Runs work(report, context) in a child process, because that is where foreign modules are loaded. A
+ * module that crashes, ends the process or hangs becomes a finding with that mark, and the stage that
+ * it was in. What the child prints goes to stderr.
  */
-typedef void findings_work(struct findings *findings, const void *context);
-void findings_in_child(struct findings *findings, const char *about, findings_work *work,
+typedef void report_work(struct report *report, const void *context);
+void report_from_child(struct report *report, enum mark mark, const char *about, report_work *work,
                        const void *context);
 
-/* In such a child: what it is at from now on. Its patience, half a minute, begins anew. */
-void findings_at(struct findings *findings, const char *stage);
+/* In such a child: what it does from now on. It has half a minute for that. */
+void report_stage(struct report *report, const char *stage);
 
 #endif

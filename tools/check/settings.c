@@ -1,8 +1,12 @@
-/* check_settings.c - what is configured and where, and the policy. */
-#include "check/check_parts.h"
+/* settings.c - what is configured and where, the log file, and the policy. */
+#include "check/check.h"
 #include "tool.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { IDLE_RULES_SHOWN = 8 };
 
@@ -17,7 +21,31 @@ static bool is_first_from(const struct config *config, int index)
     return true;
 }
 
-void check_settings(struct findings *findings, const struct config *config)
+/* Without making it: the module does that at its start. */
+static bool can_be_written(const char *path)
+{
+    char folder[PATH_MAX];
+    int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno != ENOENT)
+        return fd >= 0;
+    snprintf(folder, sizeof folder, "%s", path);
+    return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+static void check_log(struct report *report, const struct config *config)
+{
+    if (config->log.destination != LOG_TO_FILE || can_be_written(config->log.path))
+        return;
+    report_add(report, MARK_NOTE, "configuration",
+               "user %u cannot write the log file (%m): %s; syslog gets the lines instead",
+               (unsigned)geteuid(), config->log.path);
+    report_hint(report, "let all users of the token write it, or set x-log: syslog");
+}
+
+void check_settings(struct report *report, const struct config *config)
 {
     char origin[MESSAGE_BYTES];
     int defaults = 0;
@@ -28,28 +56,29 @@ void check_settings(struct findings *findings, const struct config *config)
             defaults++;
             continue;
         }
-        found(findings, MARK_OK, "configuration", "%s: %s (%s)", setting->key, setting->text,
-              config_origin(setting, origin, sizeof origin));
+        report_add(report, MARK_OK, "configuration", "%s: %s (%s)", setting->key, setting->text,
+                   config_origin(setting, origin, sizeof origin));
         if (setting->from[0] == '/' && is_first_from(config, i))
-            check_writers(findings, "configuration", "the configuration", setting->from);
+            check_writers(report, "configuration", "the configuration", setting->from);
     }
-    found(findings, MARK_OK, "configuration", "%d %s the default, see p11-proxy.module(5)",
-          defaults, defaults == 1 ? "key has" : "keys have");
+    report_add(report, MARK_OK, "configuration", "%d %s the default, see p11-proxy.module(5)",
+               defaults, defaults == 1 ? "key has" : "keys have");
     if (!config->pool) {
-        found(findings, MARK_NOTE, "configuration",
-              "the pool is off: every request goes to the token");
-        advise(findings, "remove x-pool: off from %s if that is not meant",
-               config_origin(config_find(config, "x-pool"), origin, sizeof origin));
+        report_add(report, MARK_NOTE, "configuration",
+                   "the pool is off: every request goes to the token");
+        report_hint(report, "remove x-pool: off from %s if that is not intended",
+                    config_origin(config_find(config, "x-pool"), origin, sizeof origin));
     }
+    check_log(report, config);
 }
 
 static void hear_warning(void *context, const char *message)
 {
-    found(context, MARK_NOTE, "policy", "%s", message);
-    advise(context, "remove it, or correct it if it was meant to refuse something");
+    report_add(context, MARK_NOTE, "policy", "%s", message);
+    report_hint(context, "remove it, or correct it if it was meant to refuse something");
 }
 
-static void find_idle_rules(struct findings *findings, const struct policy *policy)
+static void check_idle_rules(struct report *report, const struct policy *policy)
 {
     size_t idle = 0;
 
@@ -58,41 +87,41 @@ static void find_idle_rules(struct findings *findings, const struct policy *poli
         const struct policy_rule *rule = policy_rule(policy, i);
         if (why == NULL || ++idle > IDLE_RULES_SHOWN)
             continue;
-        found(findings, MARK_NOTE, "policy", "%s:%u: %s has %s", rule->file, rule->line, rule->text,
-              why);
+        report_add(report, MARK_NOTE, "policy", "%s:%u: %s has %s", rule->file, rule->line,
+                   rule->text, why);
     }
     if (idle > IDLE_RULES_SHOWN) {
-        found(findings, MARK_NOTE, "policy", "%zu more items have no effect here",
-              idle - IDLE_RULES_SHOWN);
-        advise(findings, "p11-proxy policy shows them all");
+        report_add(report, MARK_NOTE, "policy", "%zu more items have no effect here",
+                   idle - IDLE_RULES_SHOWN);
+        report_hint(report, "p11-proxy policy shows them all");
     }
 }
 
-void check_policy(struct findings *findings, const struct config *config)
+void check_policy(struct report *report, const struct config *config)
 {
     struct policy *policy;
     struct message message;
 
     if (config->disabled_algorithms_file != NULL)
-        check_writers(findings, "policy", "the list of algorithms",
-                      config->disabled_algorithms_file);
-    if (load_policy(&policy, config, hear_warning, findings, &message) != 0) {
-        found(findings, MARK_PROBLEM, "policy", "%s", message.text);
-        advise(findings, "mend that; until then C_Initialize answers CKR_GENERAL_ERROR");
+        check_writers(report, "policy", "the list of algorithms", config->disabled_algorithms_file);
+    if (load_policy(&policy, config, hear_warning, report, &message) != 0) {
+        report_add(report, MARK_PROBLEM, "policy", "%s", message.text);
+        report_hint(report, "correct that; until then C_Initialize answers CKR_GENERAL_ERROR");
         return;
     }
-    if (policy == NULL) {
-        found(findings, MARK_OK, "policy", "no algorithm is disabled");
-    } else if (policy_is_audit(policy)) {
-        found(findings, MARK_NOTE, "policy", "x-policy is audit: %zu items, and nothing is refused",
-              policy_rules_count(policy));
-        advise(findings,
-               "set x-policy: enforce once the log shows nothing that must go on working");
-    } else {
-        found(findings, MARK_OK, "policy",
-              "a policy of %zu items is in force, see p11-proxy policy",
-              policy_rules_count(policy));
-    }
-    find_idle_rules(findings, policy);
+    size_t items = policy_rules_count(policy);
+    if (policy == NULL)
+        report_add(report, MARK_OK, "policy", "no algorithm is disabled");
+    else if (policy_is_audit(policy)) {
+        report_add(report, MARK_NOTE, "policy",
+                   "x-policy is audit: nothing is refused; the list has %zu item%s", items,
+                   items == 1 ? "" : "s");
+        report_hint(report,
+                    "set x-policy: enforce once the log shows nothing that must go on working");
+    } else
+        report_add(report, MARK_OK, "policy",
+                   "a policy of %zu item%s is in force, see p11-proxy policy", items,
+                   items == 1 ? "" : "s");
+    check_idle_rules(report, policy);
     policy_free(policy);
 }

@@ -1,33 +1,45 @@
-/* check_tokens.c - the target as an application meets it: interfaces, slots, tokens, random bytes. */
-#include "check/check_parts.h"
+/* tokens.c - the target as an application meets it: interfaces, slots, tokens, random bytes. */
+#include "check/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "policy/mechanisms.h"
 #include "tool.h"
 
 enum {
     INTERFACES_MOST = 64,
-    SLOTS_MOST = 64,
     DRAW_BYTES = 32,
-    DRAWS = 5, /* the median of these is told */
+    DRAWS = 5, /* the median of these is reported */
     FAST_NS = 2000,
-    FEW_SESSIONS = 4
+    FEW_SESSIONS = 4,
+    NAME_BYTES = 64
 };
 
-static void find_interfaces(struct findings *findings, const struct token_module *module)
+/* What programs really ask a token for: they make the digest themselves. */
+static const struct {
+    CK_MECHANISM_TYPE mechanism;
+    const char *use;
+} needs[] = {
+    {CKM_RSA_PKCS, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with RSA keys"},
+    {CKM_RSA_PKCS_PSS, "TLS 1.3 is signed with RSA keys"},
+    {CKM_ECDSA, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with EC keys"},
+    {CKM_ECDH1_DERIVE, "keys are agreed on with EC keys"},
+};
+
+static void report_interfaces(struct report *report, const struct token_module *module)
 {
     CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
     CK_ULONG count = INTERFACES_MOST;
     char line[512] = "";
     const CK_VERSION *version = &module->list->version;
 
-    findings_at(findings, "in C_GetInterfaceList");
+    report_stage(report, "in C_GetInterfaceList");
     if (module->interfaces == NULL || module->interfaces(interfaces, &count) != CKR_OK) {
-        found(findings, MARK_OK, "target", "it offers PKCS#11 %d.%d and no list of interfaces",
-              version->major, version->minor);
+        report_add(report, MARK_OK, "target", "the target offers PKCS#11 %d.%d", version->major,
+                   version->minor);
         return;
     }
     for (CK_ULONG i = 0; i < count && i < INTERFACES_MOST; i++) {
@@ -37,7 +49,7 @@ static void find_interfaces(struct findings *findings, const struct token_module
             snprintf(line + used, sizeof line - used, "%s%s %d.%d", used > 0 ? ", " : "",
                      (const char *)interfaces[i].pInterfaceName, version->major, version->minor);
     }
-    found(findings, MARK_OK, "target", "it offers the interfaces %s", line);
+    report_add(report, MARK_OK, "target", "the target offers the interfaces %s", line);
 }
 
 static int compare(const void *a, const void *b)
@@ -47,118 +59,183 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Draws without a login, since the tool has no PIN and wants none. */
-static void find_random(struct findings *findings, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
-                        const char *label)
+/* Draws a few times. Returns what C_GenerateRandom or C_OpenSession, as *function says, answers. */
+static CK_RV draw(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
+                  const char **function, int64_t *median_ns)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
     int64_t took_ns[DRAWS];
     CK_RV rv;
 
-    findings_at(findings, "in C_OpenSession");
+    *function = "C_OpenSession";
+    report_stage(report, "in C_OpenSession");
     rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
-    if (rv != CKR_OK) {
-        found(findings, MARK_PROBLEM, "token", "token '%s': C_OpenSession answers %s", label,
-              token_code(rv));
-        advise(findings, "see whether other programs hold all its sessions");
-        return;
-    }
-    findings_at(findings, "in C_GenerateRandom");
+    if (rv != CKR_OK)
+        return rv;
+    *function = "C_GenerateRandom";
+    report_stage(report, "in C_GenerateRandom");
     for (int i = 0; i < DRAWS && rv == CKR_OK; i++) {
         int64_t begin_ns = clock_exact_ns();
         rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
         took_ns[i] = clock_exact_ns() - begin_ns;
     }
     explicit_bzero(bytes, sizeof bytes);
-    if (rv == CKR_USER_NOT_LOGGED_IN) {
-        found(findings, MARK_NOTE, "token", "token '%s' makes random bytes after a login only",
-              label);
-        advise(findings, "nothing to do: the pool is filled once the application has logged in");
-    } else if (rv != CKR_OK) {
-        found(findings, MARK_PROBLEM, "token", "token '%s': C_GenerateRandom answers %s", label,
-              token_code(rv));
-        advise(findings, "ask the token's maker; the proxy would hand that answer on");
-    } else {
-        qsort(took_ns, DRAWS, sizeof *took_ns, compare);
-        found(findings, MARK_OK, "token",
-              "token '%s' makes %d random bytes in %.3f ms, with no login", label, DRAW_BYTES,
-              (double)took_ns[DRAWS / 2] / NS_PER_MS);
-        if (took_ns[DRAWS / 2] < FAST_NS)
-            advise(findings, "so fast that the pool gains little: p11-proxy bench measures it");
+    if (rv == CKR_OK) {
+        qsort(took_ns, DRAWS, sizeof took_ns[0], compare);
+        *median_ns = took_ns[DRAWS / 2];
     }
-    findings_at(findings, "in C_CloseSession");
+    report_stage(report, "in C_CloseSession");
     list->C_CloseSession(session);
+    return rv;
 }
 
-static void find_token(struct findings *findings, const struct policy *policy,
-                       CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+/* Draws without a login, because the tool has no PIN. */
+static void report_random(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
+                          const char *label)
+{
+    const char *function;
+    int64_t median_ns = 0;
+    CK_RV rv = draw(report, list, slot, &function, &median_ns);
+
+    if (rv == CKR_USER_NOT_LOGGED_IN) {
+        report_add(report, MARK_NOTE, "token", "token '%s' makes random bytes only after a login",
+                   label);
+        report_hint(report, "nothing to do: the pool is filled once the application has logged in");
+    } else if (rv != CKR_OK) {
+        report_add(report, MARK_PROBLEM, "token", "token '%s': %s answers %s", label, function,
+                   token_code(rv));
+        report_hint(report, "see whether other programs hold all its sessions; else ask the "
+                            "token's maker, since the proxy passes that answer on");
+    } else {
+        report_add(report, MARK_OK, "token",
+                   "token '%s' makes %d random bytes in %.3f ms, without a login", label,
+                   DRAW_BYTES, (double)median_ns / NS_PER_MS);
+        if (median_ns < FAST_NS)
+            report_hint(report, "that is so fast that the pool gains little: measure it with "
+                                "p11-proxy bench");
+    }
+}
+
+/* What the policy refuses of the token's mechanisms although common programs need it. */
+static void report_needs(struct report *report, const struct policy *policy, CK_FUNCTION_LIST *list,
+                         CK_SLOT_ID slot, const char *label)
+{
+    report_stage(report, "in C_GetMechanismInfo");
+    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
+        const struct policy_rule *rule = policy_mechanism(policy, needs[i].mechanism);
+        CK_MECHANISM_INFO info;
+        char name[NAME_BYTES];
+        if (rule == NULL || list->C_GetMechanismInfo(slot, needs[i].mechanism, &info) != CKR_OK)
+            continue;
+        report_add(report, MARK_NOTE, "policy", "%s:%u: %s %s %s of token '%s', with which %s",
+                   rule->file, rule->line, rule->text,
+                   policy_is_audit(policy) ? "would refuse" : "refuses",
+                   mechanism_name(needs[i].mechanism, name, sizeof name), label, needs[i].use);
+        report_hint(report, "if these programs are to go on, refuse a digest or small keys "
+                            "instead, such as SHA1, RSA keySize < 2048 or EC keySize < 256");
+    }
+}
+
+/* Such a token may draw all the same. False if it does not. */
+static bool report_uninitialised(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+{
+    const char *function;
+    int64_t median_ns;
+    bool draws = draw(report, list, slot, &function, &median_ns) == CKR_OK;
+
+    report_add(report, MARK_OK, "token", "slot %lu has a token that is not initialised%s", slot,
+               draws ? "; it makes random bytes all the same" : "");
+    return draws;
+}
+
+/* False if the token cannot be used as it is. */
+static bool report_token(struct report *report, const struct policy *policy, CK_FUNCTION_LIST *list,
+                         CK_SLOT_ID slot)
 {
     CK_TOKEN_INFO info = {0};
     char label[sizeof info.label + 1];
     CK_RV rv;
 
-    findings_at(findings, "in C_GetTokenInfo");
+    report_stage(report, "in C_GetTokenInfo");
     rv = list->C_GetTokenInfo(slot, &info);
     if (rv != CKR_OK) {
-        found(findings, MARK_NOTE, "token", "slot %lu: C_GetTokenInfo answers %s", slot,
-              token_code(rv));
-        advise(findings,
-               "see whether the token is plugged in well, and of a kind the module knows");
-        return;
+        report_add(report, MARK_NOTE, "token", "slot %lu: C_GetTokenInfo answers %s", slot,
+                   token_code(rv));
+        report_hint(report, "see whether the token sits well in its slot, and is of a kind that "
+                            "the module knows");
+        return false;
     }
+    if ((info.flags & CKF_TOKEN_INITIALIZED) == 0)
+        return report_uninitialised(report, list, slot);
+    if (report->token_count < TOKENS_MOST)
+        memcpy(report->tokens[report->token_count++], &info, TOKEN_ID_BYTES);
     token_text(label, info.label, sizeof info.label);
-    if ((info.flags & CKF_TOKEN_INITIALIZED) == 0) {
-        found(findings, MARK_OK, "token", "slot %lu has a token that is not initialised", slot);
-        return;
-    }
-    check_needs(findings, policy, list, slot, label);
+    report_needs(report, policy, list, slot, label);
     if ((info.flags & CKF_RNG) == 0) {
-        found(findings, MARK_NOTE, "token", "token '%s' in slot %lu has no random number generator",
-              label, slot);
-        advise(findings, "nothing to do: for this token the proxy hands every call on");
-        return;
+        report_add(report, MARK_NOTE, "token",
+                   "token '%s' in slot %lu has no random number generator", label, slot);
+        report_hint(report, "nothing to do: for this token the proxy passes every call on");
+        return true;
     }
-    find_random(findings, list, slot, label);
-    /* 0 and all ones: no limit, and not told. */
+    report_random(report, list, slot, label);
+    /* 0 and all ones mean: no limit, and not known. */
     if (info.ulMaxSessionCount - 1 < FEW_SESSIONS) {
-        found(findings, MARK_NOTE, "token", "token '%s' has %lu sessions in all", label,
-              info.ulMaxSessionCount);
-        advise(findings, "the pool may have to do without a session of its own, and fill on the "
-                         "application's calls");
+        report_add(report, MARK_NOTE, "token", "token '%s' permits only %lu sessions", label,
+                   info.ulMaxSessionCount);
+        report_hint(report, "the background thread may find no session; then the pool is filled "
+                            "on the application's calls");
     }
+    return true;
 }
 
-static void find_slots(struct findings *findings, const struct policy *policy,
-                       CK_FUNCTION_LIST *list)
+static void report_slots(struct report *report, const struct checked *checked,
+                         const struct policy *policy, CK_FUNCTION_LIST *list)
 {
-    CK_SLOT_ID slots[SLOTS_MOST] = {0};
-    CK_ULONG all = SLOTS_MOST, count = SLOTS_MOST;
+    CK_SLOT_ID slots[TOKENS_MOST] = {0};
+    CK_ULONG all = TOKENS_MOST, count = TOKENS_MOST, usable = 0;
     CK_RV rv;
 
-    findings_at(findings, "in C_GetSlotList");
+    report_stage(report, "in C_GetSlotList");
     rv = list->C_GetSlotList(CK_FALSE, NULL, &all);
     if (rv == CKR_OK)
         rv = list->C_GetSlotList(CK_TRUE, slots, &count);
-    if (rv == CKR_BUFFER_TOO_SMALL) {
-        found(findings, MARK_NOTE, "token", "it has %lu slots, too many to look at each", count);
-        return;
-    }
     if (rv != CKR_OK) {
-        found(findings, MARK_PROBLEM, "token", "C_GetSlotList answers %s", token_code(rv));
+        report_add(report, rv == CKR_BUFFER_TOO_SMALL ? MARK_NOTE : MARK_PROBLEM, "token",
+                   "the slots cannot be looked at: C_GetSlotList answers %s for %lu slots",
+                   token_code(rv), all);
         return;
     }
-    found(findings, count > 0 ? MARK_OK : MARK_NOTE, "token", "slots: %lu, with a token: %lu", all,
-          count);
+    if (token_is_started(checked->module_path)) {
+        report_add(
+            report, MARK_PROBLEM, "target",
+            "the target loads this proxy in turn, so the pool would be filled from itself: %s",
+            checked->config->target);
+        report_hint(report,
+                    "add the line disable-in: p11-kit-proxy to %s, or set x-target to the "
+                    "token's own module",
+                    checked->config->expected_file);
+        return;
+    }
+    report_add(report, count > 0 ? MARK_OK : MARK_NOTE, "token", "slots: %lu, with a token: %lu",
+               all, count);
     if (count == 0)
-        advise(findings, "plug the token in, or see why the module does not find it");
+        report_hint(report, "plug the token in, or see why the module does not find it");
     for (CK_ULONG i = 0; i < count; i++)
-        find_token(findings, policy, list, slots[i]);
+        usable += report_token(report, policy, list, slots[i]);
+    if (count > 0 && usable == 0) {
+        report_add(report, MARK_NOTE, "token", "no token can be used yet");
+        report_hint(report,
+                    "initialise one with its maker's tool, or with pkcs11-tool --module %s "
+                    "--slot %lu --init-token --label NAME",
+                    checked->config->target, slots[0]);
+    }
 }
 
-static void find_all(struct findings *findings, const void *context)
+static void find_all(struct report *report, const void *context)
 {
-    const struct config *config = context;
+    const struct checked *checked = context;
+    const struct config *config = checked->config;
     struct token_module module;
     struct policy *policy;
     struct message message;
@@ -167,44 +244,44 @@ static void find_all(struct findings *findings, const void *context)
     bool locks;
     CK_RV rv;
 
-    findings_at(findings, "while it was loaded");
+    report_stage(report, "while it was loaded");
     if (token_load(&module, config->target, &message) != 0) {
-        found(findings, MARK_PROBLEM, "target", "the target %s", message.text);
-        advise(findings, "ldd %s shows what it needs and does not find", config->target);
+        report_add(report, MARK_PROBLEM, "target", "the target %s", message.text);
+        report_hint(report, "ldd %s shows which libraries it needs and does not find",
+                    config->target);
         return;
     }
-    findings_at(findings, "in C_Initialize");
+    report_stage(report, "in C_Initialize");
     rv = token_start(&module, config->target_init, &locks);
     if (rv != CKR_OK) {
-        found(findings, MARK_PROBLEM, "target",
-              "the target does not start: C_Initialize answers %s", token_code(rv));
-        advise(findings,
-               "see its maker's manual for what it needs: a daemon, a file, a variable in "
-               "the environment, x-target-init");
+        report_add(report, MARK_PROBLEM, "target",
+                   "the target does not start: C_Initialize answers %s", token_code(rv));
+        report_hint(report, "see its maker's manual for what it needs: a daemon, a file, a "
+                            "variable in the environment, x-target-init");
         return;
     }
-    findings_at(findings, "in C_GetInfo");
+    report_stage(report, "in C_GetInfo");
     if (module.list->C_GetInfo(&info) == CKR_OK) {
         token_text(maker, info.manufacturerID, sizeof info.manufacturerID);
         token_text(library, info.libraryDescription, sizeof info.libraryDescription);
-        found(findings, MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
-              info.libraryVersion.major, info.libraryVersion.minor, maker, config->target);
+        report_add(report, MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
+                   info.libraryVersion.major, info.libraryVersion.minor, maker, config->target);
     }
-    find_interfaces(findings, &module);
+    report_interfaces(report, &module);
     if (!locks) {
-        found(findings, MARK_NOTE, "target", "the target is not for several threads");
-        advise(findings, "nothing to do: the pool is filled on the application's calls");
+        report_add(report, MARK_NOTE, "target", "the target does not work with several threads");
+        report_hint(report, "nothing to do: the pool is filled on the application's calls");
     }
-    /* One that is wrong was found already. */
+    /* A policy that is wrong was reported already. */
     if (load_policy(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
         policy = NULL;
-    find_slots(findings, policy, module.list);
+    report_slots(report, checked, policy, module.list);
     policy_free(policy);
-    findings_at(findings, "in C_Finalize");
+    report_stage(report, "in C_Finalize");
     module.list->C_Finalize(NULL);
 }
 
-void check_tokens(struct findings *findings, const struct config *config)
+void check_tokens(struct report *report, const struct checked *checked)
 {
-    findings_in_child(findings, "target", find_all, config);
+    report_from_child(report, MARK_PROBLEM, "target", find_all, checked);
 }

@@ -1,97 +1,61 @@
-/* check_writers.c - files that somebody else than root and this user can write, or replace. */
-#include "check/check_parts.h"
+/* writers.c - files that a user other than root and this one can write, or replace. */
+#include "check/check.h"
 
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WHO_BYTES = 64 };
+enum { WHO_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
 
-/* Who may write a file, or put another in the place of those in a folder. */
-struct writers {
-    bool everybody;
-    bool group;    /* one that is not root's */
-    bool stranger; /* its owner is neither root nor this user, and may do as he likes */
-    uid_t uid;
-    gid_t gid;
-};
-
-static struct writers writers_of(const struct stat *st)
+/*
+ * Reports who else may write a file, or replace those in a folder, with the commands that end that.
+ * False if there is no such user. above is "" or "a folder above ".
+ */
+static bool report_writers(struct report *report, const char *about, const char *above,
+                           const char *what, const char *path)
 {
-    /* In such a folder everybody may write, but touch his own files only. */
-    bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0;
-
-    return (struct writers){
-        .everybody = (st->st_mode & S_IWOTH) != 0 && !sticky,
-        .group = (st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && !sticky,
-        .stranger = st->st_uid != 0 && st->st_uid != getuid(),
-        .uid = st->st_uid,
-        .gid = st->st_gid,
-    };
-}
-
-static void put_who(char who[WHO_BYTES], const struct writers *writers)
-{
-    char user[WHO_BYTES / 2] = "", group[WHO_BYTES / 2] = "";
-
-    if (writers->stranger)
-        snprintf(user, sizeof user, "user %u", (unsigned)writers->uid);
-    if (writers->group)
-        snprintf(group, sizeof group, "group %u", (unsigned)writers->gid);
-    snprintf(who, WHO_BYTES, "%s%s%s", user, user[0] != '\0' && group[0] != '\0' ? " and " : "",
-             group);
-}
-
-/* What takes the right from all of them, not only from those whom the sentence names. */
-static void advise_commands(struct findings *findings, const struct writers *writers,
-                            const char *path)
-{
-    const char *modes = writers->everybody && writers->group ? "chmod go-w "
-                        : writers->everybody                 ? "chmod o-w "
-                        : writers->group                     ? "chmod g-w "
-                                                             : "";
-    bool has_modes = modes[0] != '\0';
-
-    advise(findings, "%s%s%s%s%s%s",
-           writers->everybody ? "" : "whoever that is decides; if that is not meant: ",
-           writers->stranger ? "chown root " : "", writers->stranger ? path : "",
-           writers->stranger && has_modes ? " && " : "", modes, has_modes ? path : "");
-}
-
-/* False: nobody else may write it. of is "" or "the folder of ". */
-static bool find_writers(struct findings *findings, const char *about, const char *of,
-                         const char *what, const char *path)
-{
-    struct writers writers;
-    char who[WHO_BYTES];
+    char who[WHO_BYTES] = "", group_text[WHO_BYTES / 2], commands[COMMANDS_BYTES] = "";
     struct stat st;
 
     if (stat(path, &st) != 0)
         return false;
-    writers = writers_of(&st);
-    put_who(who, &writers);
-    if (!writers.everybody && who[0] == '\0')
+    /* In such a folder all may write, but each user can remove only files of his own. */
+    bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;
+    bool everybody = (st.st_mode & S_IWOTH) != 0 && !sticky;
+    bool group = (st.st_mode & S_IWGRP) != 0 && st.st_gid != 0 && !sticky;
+    bool owner = st.st_uid != 0 && st.st_uid != getuid();
+
+    if (!everybody && !group && !owner)
         return false;
-    if (writers.everybody)
-        found(findings, MARK_PROBLEM, about, "everybody may write %s%s: %s", of, what, path);
-    else
-        found(findings, MARK_NOTE, about, "%s may write %s%s: %s", who, of, what, path);
-    advise_commands(findings, &writers, path);
+    if (owner)
+        snprintf(who, sizeof who / 2, "user %u%s", (unsigned)st.st_uid, group ? " and " : "");
+    snprintf(group_text, sizeof group_text, "group %u", (unsigned)st.st_gid);
+    strcat(who, group ? group_text : "");
+    report_add(report, everybody ? MARK_PROBLEM : MARK_NOTE, about, "%s may write %s%s: %s",
+               everybody ? "everybody" : who, above, what, path);
+    if (owner)
+        snprintf(commands, sizeof commands, "chown root %s%s", path,
+                 everybody || group ? " && " : "");
+    if (everybody || group)
+        snprintf(commands + strlen(commands), sizeof commands - strlen(commands), "chmod %s%s-w %s",
+                 group ? "g" : "", everybody ? "o" : "", path);
+    report_hint(report, "%s%s", everybody ? "" : "if that is not intended: ", commands);
     return true;
 }
 
-void check_writers(struct findings *findings, const char *about, const char *what, const char *path)
+void check_writers(struct report *report, const char *about, const char *what, const char *path)
 {
     char place[PATH_MAX];
     const char *folder = place;
 
-    find_writers(findings, about, "", what, path);
-    /* Who may write a folder may put another file, or folder, in the place of each in it. */
+    report_writers(report, about, "", what, path);
+    /* The right to write a folder is the right to replace each file and folder in it. */
     snprintf(place, sizeof place, "%s", path);
     do
         folder = dirname((char *)folder);
-    while (!find_writers(findings, about, "a folder above ", what, folder) &&
+    while (!report_writers(report, about, "a folder above ", what, folder) &&
            strcmp(folder, "/") != 0 && strcmp(folder, ".") != 0);
 }
