@@ -72,7 +72,8 @@ static CK_RV tell_token(const struct call *call, CK_TOKEN_INFO *info)
     memset(info, ' ', sizeof *info);
     memcpy(info->label, "scripted", strlen("scripted"));
     info->serialNumber[0] = (CK_UTF8CHAR)('0' + call->token);
-    info->flags = CKF_LOGIN_REQUIRED | CKF_TOKEN_INITIALIZED | (script->no_generator ? 0 : CKF_RNG);
+    info->flags = CKF_LOGIN_REQUIRED | (script->uninitialised ? 0 : CKF_TOKEN_INITIALIZED) |
+                  (script->no_generator ? 0 : CKF_RNG);
     info->ulMaxSessionCount = info->ulMaxRwSessionCount = script->sessions_most;
     info->ulSessionCount = session_count(call->token, /* read_write_only= */ false);
     info->ulRwSessionCount = session_count(call->token, /* read_write_only= */ true);
