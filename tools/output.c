@@ -2,6 +2,8 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -174,6 +176,19 @@ void text_close(FILE *text)
         return;
     put_wrapped(stdout, text_bytes, terminal_columns(STDOUT_FILENO), /* rows= */ 0);
     free(text_bytes);
+}
+
+bool can_be_written(const char *path, int flags)
+{
+    char folder[PATH_MAX];
+    int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
+
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno != ENOENT)
+        return fd >= 0;
+    snprintf(folder, sizeof folder, "%s", path);
+    return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 void put_json(FILE *out, const char *text)

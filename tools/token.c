@@ -43,7 +43,8 @@ int token_load(struct token_module *module, const char *path, struct message *me
 bool token_is_started(const char *path)
 {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    token_get_list *get = handle != NULL ? (token_get_list *)dlsym(handle, "C_GetFunctionList") : NULL;
+    token_get_list *get =
+        handle != NULL ? (token_get_list *)dlsym(handle, "C_GetFunctionList") : NULL;
     CK_FUNCTION_LIST *list;
     CK_INFO info;
 

@@ -108,6 +108,10 @@ struct json_object *json_decimal(double value, int digits);
 enum json_layout { JSON_ONE_LINE, JSON_PRETTY };
 void json_write(FILE *out, struct json_object *document, enum json_layout layout);
 
+/* Whether the file at path could be written, or made; flags are added to those of open(). It is not made.
+ * errno says why not. */
+bool can_be_written(const char *path, int flags);
+
 /* The module that is meant if none is named: the one beside the program in a build tree, else the
  * installed one. */
 const char *default_module(void);

@@ -38,43 +38,56 @@ check "both are measured"        says 0 "through the proxy " benches
 check "the first line tells what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
 check "and a ratio"              grep -E '^[0-9.]+ times as many draws a second' "$scratch/out"
 check "and what the pool served" grep -E '^the pool served (100|[1-9][0-9])\.[0-9]{2} % of' "$scratch/out"
+for figure in "a draw of 16 bytes" "  with 4 threads" "open, draw 16 bytes, close" "1000 draws after a pause, each"; do
+    check "a figure: $figure"    grep -E "^$figure +[0-9]+\.[0-9]{3} +[0-9]+\.[0-9]{3} +[0-9.]+$" "$scratch/out"
+done
 check "no progress bar but on a terminal" test ! -s "$scratch/err"
 check "no escapes"               no_escapes 0 benches --threads 2 --size 16
 check "nothing on the token changes" diff "$scratch/before" <(snapshot)
-if command -v script >/dev/null; then
-    on_a_terminal() {
-        env TERM=xterm script -qec "'$TOOL' bench --seconds 1 --module '$PROXY'" /dev/null </dev/null
-    }
-    check "a progress bar on a terminal" says 0 '[####' on_a_terminal
-else
-    skip_check "a progress bar on a terminal" "no script(1)"
-fi
 check_json "--json, --size, --threads, --seconds" 0 \
     '.size == 100 and .threads == 3 and .seconds == 1 and .simulate_ns == 0 and .token == "proxy-test" and
      .straight.timed_draws > 0 and .proxy.min_ns <= .proxy.median_ns and .proxy.median_ns <= .proxy.p99_ns and
-     .proxy.p99_ns <= .proxy.max_ns and .straight.bytes_per_s > 0' benches --json --size 100 --threads 3
-on_counting() {
-    P11_PROXY_TARGET=$COUNTING benches "$@"
-}
-check_json "the share that the pool served" 0 '.pool_share > 0.5 and .pool_share <= 1' benches --json
-check_json "which larger draws have none of" 0 '.pool_share == 0' benches --json --size 1025
+     .proxy.p99_ns <= .proxy.max_ns and .straight.bytes_per_s > 0 and .pool_share > 0.5 and .pool_share <= 1 and
+     (.figures | length) == 9 and .figures.draw_4096.straight_ns > 0' benches --json --size 100 --threads 3
+check_json "draws that are too large for the pool" 0 '.pool_share == 0' benches --json --size 1025
 configure 'x-statistics: off'
-check_json "and which is not known without counters" 0 '.pool_share == null' benches --json
+check_json "a share that is not known without counters" 0 '.pool_share == null' benches --json
 configure
-check "--simulate on a module that undoes it" complains 1 "cannot be made slower" on_counting --simulate 1ms
 check_json "--simulate" 0 \
     '.simulate_ns == 2000000 and .straight.min_ns >= 2000000 and .proxy.median_ns < 2000000' \
     benches --json --simulate 2ms
 
+# A token that draws without being initialised, one that permits a single session, and one that comes to itself.
+on_scripted() {
+    env P11_PROXY_TARGET="$SCRIPTED" "${@:2}" "$TOOL" bench --module "$PROXY" --seconds 1 --json
+}
+check_json "a token that is not initialised" 0 '.token == "scripted" and .straight.timed_draws > 0' \
+    on_scripted 0 TARGET_SCRIPT='not initialised'
+check_json "a single session: figures with more are left out" 0 \
+    '.figures.draw_32_threads_2 == null and .figures.open_draw_close == null and .figures.draw_16 != null' \
+    on_scripted 0 TARGET_SCRIPT='sessions at most 1'
+kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
+if [[ -n $kit_proxy ]]; then
+    mkdir -p "$scratch/home/.config/pkcs11/modules"
+    printf 'user-config: only\n' >"$scratch/home/.config/pkcs11/pkcs11.conf"
+    printf '%s\n' "module: $PROXY" "x-target: $kit_proxy" 'x-log: off' >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
+    loops() {
+        as_someone env -u P11_PROXY_CONFIG "$TOOL" bench --module "$PROXY"
+    }
+    check "a target that loads the proxy in turn" complains 1 "it loads the proxy in turn, so there is nothing to compare" loops
+else
+    skip_check "a target that loads the proxy in turn" "no p11-kit-proxy.so"
+fi
+
 if command -v gnuplot >/dev/null; then
-    check "--plot"               exits 0 benches --plot "$scratch/plot.svg"
-    check "a picture with both"  grep -F "through the proxy" "$scratch/plot.svg"
+    check "--plot"               says 0 "The plot is in $scratch/a 'plot'.svg." benches --plot "$scratch/a 'plot'.svg"
+    check "a picture with both"  grep -F "through the proxy" "$scratch/a 'plot'.svg"
     check "--plot into nowhere, before anything is measured" \
         complains 1 "cannot be written (No such file or directory): $scratch/none/p.svg" benches --plot "$scratch/none/p.svg"
     check "no picture of what was not measured" complains 1 "not there" "$TOOL" bench --module /none.so --plot "$scratch/p.svg"
     check "so there is no file"  test ! -e "$scratch/p.svg"
     check "--plot onto a full disk" exits 1 benches --plot /dev/full
-    check "is told"              grep -F "cannot be written (No space left on device): /dev/full" "$scratch/err"
+    check "is reported"          grep -F "gnuplot could not draw /dev/full" "$scratch/err"
 else
     skip_check "--plot" "no gnuplot"
 fi
@@ -82,15 +95,15 @@ check "--plot without gnuplot"   complains 1 "--plot needs gnuplot" env PATH="$s
 
 # What cannot be measured.
 check "no proxy there"           complains 1 "--module says where it is" "$TOOL" bench --module "$scratch/none.so"
-TARGET=$COUNTING configure
+TARGET=$SCRIPTED configure
 refuses() {
     local text=$1
     complains 1 "$text" env "${@:2}" "$TOOL" bench --seconds 1 --module "$PROXY"
 }
-check "a login is needed"        refuses "C_GenerateRandom answers CKR_USER_NOT_LOGGED_IN" COUNTING_LOGIN_FOR_RANDOM=1
-check "no random number generator" refuses "there is no token that makes random bytes" COUNTING_RNG_FLAG=0
-check "too few sessions"         refuses "C_OpenSession answers CKR_SESSION_COUNT" COUNTING_RO_REFUSAL=0xb1
-check "it does not start"        refuses "C_Initialize answers CKR_GENERAL_ERROR" COUNTING_INIT_CODE=5
+check "a login is needed"        refuses "C_GenerateRandom answers CKR_USER_NOT_LOGGED_IN" TARGET_SCRIPT='login for random'
+check "no random number generator" refuses "there is no token that makes random bytes" TARGET_SCRIPT='no generator'
+check "too few sessions"         refuses "C_OpenSession answers CKR_SESSION_COUNT" TARGET_SCRIPT='C_OpenSession: fail 0xb1'
+check "it does not start"        refuses "C_Initialize answers CKR_GENERAL_ERROR" TARGET_SCRIPT='C_Initialize: fail 5'
 TARGET=$MISFIT_MODULE configure
 check "one that crashes"         refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
 TARGET=$scratch/none.so configure

@@ -143,19 +143,18 @@ check "one with no list"         finds "is not usable: C_GetFunctionList answers
 check "the rest is checked all the same" grep -F "the kernel wipes the pool" "$scratch/out"
 
 # The target at work.
-configure_target "$RECORDING"
-check "interfaces by name"       finds "the target offers the interfaces PKCS 11 3.0, PKCS 11 2.40" RECORDING_INTERFACES='3.0 2.40'
-configure_target "$COUNTING"
-check "a login is needed"        finds "makes random bytes only after a login" COUNTING_LOGIN_FOR_RANDOM=1
-check "no random number generator" finds "has no random number generator" COUNTING_RNG_FLAG=0
-check "no token"                 finds "with a token: 0" COUNTING_SLOTS=0
-check "few sessions"             finds "permits only 2 sessions" COUNTING_SESSIONS_MAX=2
-check "random bytes fail"        finds "C_GenerateRandom answers CKR_DEVICE_ERROR" COUNTING_FAIL_AFTER=1
-check "a token that does not answer" finds "C_GetTokenInfo answers CKR_DEVICE_REMOVED" COUNTING_TOKEN_CODE=0x32
-check "sessions are refused"     finds "C_OpenSession answers CKR_SESSION_COUNT" COUNTING_RO_REFUSAL=0xb1
-check "a token that takes little" finds " bytes in a call, because more was refused" COUNTING_RANDOM_MAX=200
-check "a generator that is stuck" finds "fails the health test, so C_GenerateRandom fails" COUNTING_FAULT=3
-check "it does not start"        finds "C_Initialize answers CKR_GENERAL_ERROR" COUNTING_INIT_CODE=5
+configure_target "$SCRIPTED"
+check "interfaces by name"       finds "the target offers the interfaces PKCS 11 3.0, PKCS 11 2.40" TARGET_SCRIPT='interfaces 3.0 2.40'
+check "a login is needed"        finds "makes random bytes only after a login" TARGET_SCRIPT='login for random'
+check "no random number generator" finds "has no random number generator" TARGET_SCRIPT='no generator'
+check "no token"                 finds "with a token: 0" TARGET_SCRIPT='slots 0'
+check "few sessions"             finds "permits only 2 sessions" TARGET_SCRIPT='sessions at most 2'
+check "random bytes fail"        finds "C_GenerateRandom answers CKR_DEVICE_ERROR" TARGET_SCRIPT='C_GenerateRandom: ok once, then fail 0x30'
+check "a token that does not answer" finds "C_GetTokenInfo answers CKR_DEVICE_REMOVED" TARGET_SCRIPT='C_GetTokenInfo: fail 0x32'
+check "sessions are refused"     finds "C_OpenSession answers CKR_SESSION_COUNT" TARGET_SCRIPT='C_OpenSession: fail 0xb1'
+check "a token that takes little" finds " bytes in a call, because more was refused" TARGET_SCRIPT='C_GenerateRandom over 200: fail 0x21'
+check "a generator that is stuck" finds "fails the health test, so C_GenerateRandom fails" TARGET_SCRIPT='C_GenerateRandom: stuck'
+check "it does not start"        finds "C_Initialize answers CKR_GENERAL_ERROR" TARGET_SCRIPT='C_Initialize: fail 5'
 mkdir "$scratch/empty"
 sed "s#^directories.tokendir.*#directories.tokendir = $scratch/empty#" "$SOFTHSM2_CONF" >"$scratch/empty.conf"
 configure
@@ -193,8 +192,8 @@ configure 'x-disabled-algorithms: ECDSA, CKM_RSA_PKCS, SHA1'
 check "what OpenSSH needs is refused" finds "$P11_PROXY_CONFIG:4: ECDSA refuses CKM_ECDSA of token 'proxy-test', with which OpenSSH"
 check "by number as by name"     grep -F "CKM_RSA_PKCS refuses CKM_RSA_PKCS of token 'proxy-test'" "$scratch/out"
 check "what programs do not need is no note" lacks "SHA1 refuses"
-TARGET=$COUNTING configure 'x-disabled-algorithms: CKM_RSA_PKCS'
-check "nor what the token does not have" lacks "refuses CKM_RSA_PKCS"
+TARGET=$SCRIPTED configure 'x-disabled-algorithms: CKM_ECDSA'
+check "nor what the token does not have" lacks "refuses CKM_ECDSA"
 printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
 configure "x-disabled-algorithms-file: $scratch/list"
 check "an unknown item in a file" finds "NoSuchThing"

@@ -54,7 +54,7 @@ register own "module: $scratch/copy.so" 'disable-in: firefox'
 check "the token by another file" finds "(own.module), so programs other than firefox see it twice"
 register own "module: $TARGET" 'enable-in: nothing'
 check "hidden"                   finds "only through the proxy"
-register own "module: $COUNTING"
+register own "module: $SCRIPTED"
 check "a module with other tokens is no double" finds "only through the proxy"
 register own "module: $MISFIT_MODULE"
 check "a module that cannot be used is no double" finds "only through the proxy"

@@ -1,62 +1,196 @@
 /* bench.c - p11-proxy bench: what random bytes cost, straight from the token and through the proxy. */
 #include "bench/bench.h"
-#include "tool.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "stats/stats.h"
 
 static const char help[] =
     "usage: p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--simulate TIME]\n"
     "                       [--json] [--plot FILE.svg] [--module PATH]\n\n"
-    "Draws random bytes without a pause from the token's own module and through the proxy,\n"
-    "in turns, and compares the two. Never logs in, never writes to the token.\n\n"
-    "  --size BYTES    of one draw, 1 to 1048576 (32)\n"
-    "  --threads N     that draw at the same time, 1 to 256 (1)\n"
-    "  --seconds N     for how long in all, 1 to 3600 (4)\n"
-    "  --simulate TIME let each call to the token take so much longer: 50us, 1ms, 1s at most\n"
-    "  --json          for programs\n"
-    "  --plot FILE.svg draw the latencies, which takes gnuplot\n"
-    "  --module PATH   the proxy, from which the name of its configuration follows\n"
-    "  --help          show this\n"
-    "  --version       show the version\n\n"
+    "Draws random bytes straight from the token's own module and through the proxy, in\n"
+    "turns, and compares the two. Never logs in, never writes to the token.\n\n"
+    "  --size BYTES     of one draw, 1 to 1048576 (32)\n"
+    "  --threads N      that draw at the same time, 1 to 256 (1)\n"
+    "  --seconds N      for how long in all, 1 to 3600 (4)\n"
+    "  --simulate TIME  let each call to the token take so much longer: 50us, 1ms, 1s at most\n"
+    "  --json           for programs\n"
+    "  --plot FILE.svg  draw the latencies, for which gnuplot is needed\n"
+    "  --module PATH    the proxy, from which the name of its configuration follows\n"
+    "  --help           show this\n"
+    "  --version        show the version\n\n"
     "Exit code: 0 measured, 1 could not be measured, 2 wrong usage.\n";
+
+#define SIMULATE_MOST_NS NS_PER_S
 
 enum {
     SIZE_MOST_BYTES = 1024 * 1024,
     SECONDS_MOST = 3600,
-    SLICE_NS = 100 * 1000 * 1000,
-    WARM_UP_SLICES = 3 /* in which the proxy learns how much the token likes to be asked for */
+    WARM_UP_ROUNDS = 3, /* in which the proxy learns how many bytes it can ask the token for */
+    BAR_CELLS = 40
 };
 
-#define SIMULATE_MOST_NS NS_PER_S
+/* In a round the load has one long slice, each figure a short one. */
+static const int64_t LOAD_NS = 150 * NS_PER_MS, FIGURE_NS = 20 * NS_PER_MS;
+static const struct timespec PAUSE = {.tv_nsec = 500 * NS_PER_MS};
 
-struct request {
-    struct load load;
-    unsigned long seconds;
-    struct common_options common;
-    const char *plot;
+const struct figure figures[FIGURES] = {
+    [FIGURE_LOAD] = {"", "", OPERATION_DRAW, 0, 0},
+    {"a draw of 16 bytes", "draw_16", OPERATION_DRAW, 16, 1},
+    [FIGURE_SMALL] = {"a draw of 32 bytes", "draw_32", OPERATION_DRAW, 32, 1},
+    {"  with 2 threads", "draw_32_threads_2", OPERATION_DRAW, 32, 2},
+    {"  with 4 threads", "draw_32_threads_4", OPERATION_DRAW, 32, 4},
+    {"a draw of 4096 bytes", "draw_4096", OPERATION_DRAW, 4096, 1},
+    {"the first draw after opening", "first_draw_16", OPERATION_FIRST, 16, 1},
+    {"open, draw 16 bytes, close", "open_draw_close", OPERATION_CYCLE, 16, 1},
+    {"  with 4 threads", "open_draw_close_threads_4", OPERATION_CYCLE, 16, 4},
+    {"1000 draws after a pause, each", "draw_32_after_pause", OPERATION_BURST, 32, 1},
 };
 
-/* A whole number from least to most, with nothing behind it but what *rest then points to. */
-static bool parse_number_(const char *text, unsigned long least, unsigned long most,
-                         unsigned long *number, char **rest)
+/* Shows how far it is, on a terminal. */
+static void show_progress(int64_t done_ns, int64_t all_ns)
 {
-    errno = 0;
-    *number = strtoul(text, rest, 10);
-    return isdigit((unsigned char)text[0]) && errno == 0 && *number >= least && *number <= most;
+    unsigned columns = terminal_columns(STDERR_FILENO);
+    int cells = columns == 0 || columns > BAR_CELLS + 10 ? BAR_CELLS : (int)columns - 10;
+    int done = (int)(done_ns < all_ns ? cells * done_ns / all_ns : cells);
+
+    if (isatty(STDERR_FILENO) && wants_colour(stderr) && cells > 0)
+        fprintf(stderr, "\r[%.*s%*s] %3d%%", done, "########################################",
+                cells - done, "", 100 * done / cells);
+}
+
+static void hide_progress(void)
+{
+    if (isatty(STDERR_FILENO) && wants_colour(stderr))
+        fputs("\r\033[K", stderr);
+}
+
+/* The draws of a process that its pool served, and all of them. */
+static void count_draws(pid_t pid, uint64_t *pool, uint64_t *all)
+{
+    struct stats_list list;
+
+    *pool = *all = 0;
+    stats_find(&list, &pid, 1, /* complaints= */ NULL);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct statistics *counters = list.proxies[i].counters;
+        for (size_t slot = 0; slot < counters->slot_count; slot++) {
+            *pool += counters->slots[slot].pool.pool_draws;
+            *all += counters->slots[slot].pool.pool_draws +
+                    counters->slots[slot].calls.token_draws +
+                    counters->slots[slot].calls.failed_draws;
+        }
+    }
+    stats_list_free(&list);
+}
+
+/* One figure of both, in turns, so that other load of the machine meets both alike. */
+static bool measure_both(const struct worker workers[2], const char *const paths[2],
+                         unsigned figure, bool counts, struct message *message)
+{
+    int64_t slice_ns = figure == FIGURE_LOAD ? LOAD_NS : FIGURE_NS;
+
+    if (figures[figure].operation == OPERATION_BURST)
+        nanosleep(&PAUSE, NULL);
+    for (int i = 0; i < 2; i++) {
+        if (worker_measure(&workers[i], figure, slice_ns, counts))
+            continue;
+        message_set(message, "%s: %s", paths[i], workers[i].drawn->message.text);
+        return false;
+    }
+    return true;
+}
+
+static bool measure(struct results *results, const struct worker workers[2],
+                    const char *const paths[2], struct message *message)
+{
+    int64_t all_ns = (int64_t)results->request->seconds * NS_PER_S;
+    int64_t begin_ns;
+    bool drawn = true;
+
+    for (int i = 0; drawn && i < WARM_UP_ROUNDS; i++)
+        drawn = measure_both(workers, paths, FIGURE_LOAD, /* counts= */ false, message);
+    begin_ns = clock_exact_ns();
+    do {
+        uint64_t pool_before, all_before, pool, all;
+        for (unsigned i = FIGURE_LOAD; i < FIGURES && drawn; i++) {
+            show_progress(clock_exact_ns() - begin_ns, all_ns);
+            if (i == FIGURE_LOAD)
+                count_draws(workers[1].pid, &pool_before, &all_before);
+            drawn = measure_both(workers, paths, i, /* counts= */ true, message);
+            if (i != FIGURE_LOAD)
+                continue;
+            count_draws(workers[1].pid, &pool, &all);
+            results->pool_draws += pool - pool_before;
+            results->all_draws += all - all_before;
+        }
+    } while (drawn && clock_exact_ns() - begin_ns < all_ns);
+    hide_progress();
+    return drawn;
+}
+
+static bool compare(const struct request *request, const struct config *config,
+                    struct message *message)
+{
+    const char *const paths[2] = {config->target, request->common.module_path};
+    const struct worker_setup setups[2] = {
+        {request->load, config->target, config->target, config->target_init, paths[1]},
+        {request->load, request->common.module_path, config->target, NULL, NULL},
+    };
+    struct worker workers[2];
+    struct results results = {.request = request};
+    bool done = false;
+
+    if (!worker_start(&workers[0], &setups[0], message))
+        return false;
+    if (worker_start(&workers[1], &setups[1], message)) {
+        for (int i = 0; i < 2; i++)
+            results.drawn[i] = workers[i].drawn;
+        done = measure(&results, workers, paths, message) &&
+               (request->plot == NULL || plot_write(request->plot, &request->load, results.drawn[0],
+                                                    results.drawn[1], message));
+        worker_stop(&workers[1]);
+    }
+    worker_stop(&workers[0]);
+    if (done)
+        results_print(&results);
+    return done;
+}
+
+static bool bench(struct request *request, struct message *message)
+{
+    struct config *config = NULL;
+    char module_path[PATH_MAX];
+    bool done = false;
+
+    if (request->plot != NULL && !plot_is_possible(request->plot, message))
+        return false;
+    if (load_config(&config, request->common.module_path, message) != 0)
+        return false;
+    if (config_check_target(config, message) == 0) {
+        /* A path with a slash, which dlopen() does not look for elsewhere. */
+        if (realpath(request->common.module_path, module_path) == NULL)
+            message_set(message, "the proxy is not there (%m): %s; --module says where it is",
+                        request->common.module_path);
+        else {
+            request->common.module_path = module_path;
+            done = compare(request, config, message);
+        }
+    }
+    config_free(config);
+    return done;
 }
 
 static bool parse_count(const char *text, unsigned long most, unsigned long *number)
 {
-    char *rest;
+    const char *rest;
 
-    return parse_number_(text, 1, most, number, &rest) && *rest == '\0';
+    return parse_number(text, 1, most, number, &rest) && *rest == '\0';
 }
 
 static bool parse_time(const char *text, int64_t *ns)
@@ -66,9 +200,9 @@ static bool parse_time(const char *text, int64_t *ns)
         int64_t ns;
     } units[] = {{"us", 1000}, {"ms", NS_PER_MS}, {"s", NS_PER_S}};
     unsigned long number;
-    char *rest;
+    const char *rest;
 
-    if (!parse_number_(text, 1, SIMULATE_MOST_NS, &number, &rest))
+    if (!parse_number(text, 1, SIMULATE_MOST_NS, &number, &rest))
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (strcmp(rest, units[i].unit) != 0)
@@ -79,191 +213,34 @@ static bool parse_time(const char *text, int64_t *ns)
     return false;
 }
 
-static bool draw_both(const struct drawer drawers[2], const char *const paths[2], bool counts,
-                      struct message *message)
+/* Returns what is wrong with an option's value, or NULL. */
+static const char *take_option(struct request *request, int option)
 {
-    for (int i = 0; i < 2; i++) {
-        if (drawer_draw(&drawers[i], SLICE_NS, counts))
-            continue;
-        message_set(message, "%s: %s", paths[i], drawers[i].drawn->message.text);
-        return false;
+    unsigned long number = 0;
+
+    switch (option) {
+    case 's':
+        if (!parse_count(optarg, SIZE_MOST_BYTES, &number))
+            return "--size is not a number from 1 to 1048576";
+        request->load.size_bytes = number;
+        return NULL;
+    case 't':
+        if (!parse_count(optarg, THREADS_MOST, &number))
+            return "--threads is not a number from 1 to 256";
+        request->load.threads = (unsigned)number;
+        return NULL;
+    case 'n':
+        return parse_count(optarg, SECONDS_MOST, &request->seconds)
+                   ? NULL
+                   : "--seconds is not a number from 1 to 3600";
+    case 'd':
+        return parse_time(optarg, &request->load.simulate_ns)
+                   ? NULL
+                   : "--simulate is not a time like 50us or 1ms, at most 1s";
+    default:
+        request->plot = optarg;
+        return optarg[0] != '\0' ? NULL : "--plot is no path";
     }
-    return true;
-}
-
-/* In turns, so that whatever else the machine does meets both alike. */
-static bool measure(const struct request *request, const struct drawer drawers[2],
-                    const char *const paths[2], struct message *message)
-{
-    int64_t all_ns = (int64_t)request->seconds * NS_PER_S;
-    int64_t begin_ns;
-    bool drawn = true;
-
-    for (int i = 0; drawn && i < WARM_UP_SLICES; i++)
-        drawn = draw_both(drawers, paths, /* counts= */ false, message);
-    begin_ns = clock_exact_ns();
-    do {
-        progress_show(clock_exact_ns() - begin_ns, all_ns);
-        drawn = drawn && draw_both(drawers, paths, /* counts= */ true, message);
-    } while (drawn && clock_exact_ns() - begin_ns < all_ns);
-    progress_end();
-    return drawn;
-}
-
-static void put_time(int64_t ns)
-{
-    if (ns < 1000)
-        printf(" %8" PRId64 " ns", ns);
-    else if (ns < NS_PER_MS)
-        printf(" %8.2f us", (double)ns / 1000);
-    else
-        printf(" %8.2f ms", (double)ns / NS_PER_MS);
-}
-
-static void put_row(const char *name, const struct load *load, const struct drawn *drawn)
-{
-    printf("%-18s", name);
-    put_time(drawn->latencies.min_ns);
-    put_time(latencies_quantile(&drawn->latencies, 0.5));
-    put_time(latencies_quantile(&drawn->latencies, 0.99));
-    put_time(drawn->latencies.max_ns);
-    printf(" %11.0f %14.0f\n", drawn->draws_per_s, drawn->draws_per_s * (double)load->size_bytes);
-}
-
-static double median_ratio(const struct drawn *straight, const struct drawn *proxied)
-{
-    double a = (double)latencies_quantile(&straight->latencies, 0.5);
-    double b = (double)latencies_quantile(&proxied->latencies, 0.5);
-
-    return a / (b > 0 ? b : 1);
-}
-
-static void print_text(const struct request *request, const struct drawn *straight,
-                       const struct drawn *proxied, double share)
-{
-    const struct load *load = &request->load;
-
-    printf("%zu bytes a draw, %u thread%s, token '", load->size_bytes, load->threads,
-           load->threads == 1 ? "" : "s");
-    put_plain(stdout, straight->label);
-    putchar('\'');
-    if (load->simulate_ns > 0)
-        printf(", made %g ms slower", (double)load->simulate_ns / NS_PER_MS);
-    printf("\n\n%-18s %11s %11s %11s %11s %11s %14s\n", "", "min", "median", "p99", "max",
-           "draws/s", "bytes/s");
-    put_row("straight", load, straight);
-    put_row("through the proxy", load, proxied);
-    printf("\n%.1f times as many draws a second, a median %.1f times as short\n",
-           proxied->draws_per_s / straight->draws_per_s, median_ratio(straight, proxied));
-    if (share >= 0)
-        printf("the pool served %.2f %% of the proxy's draws\n", 100 * share);
-}
-
-static void put_json_row(const char *name, const struct load *load, const struct drawn *drawn)
-{
-    printf("\n  \"%s\": {\"timed_draws\": %" PRIu64 ", \"min_ns\": %" PRId64
-           ", \"median_ns\": %" PRId64 ", \"p99_ns\": %" PRId64 ", \"max_ns\": %" PRId64
-           ", \"draws_per_s\": %.1f, \"bytes_per_s\": %.1f},",
-           name, drawn->latencies.count, drawn->latencies.min_ns,
-           latencies_quantile(&drawn->latencies, 0.5), latencies_quantile(&drawn->latencies, 0.99),
-           drawn->latencies.max_ns, drawn->draws_per_s,
-           drawn->draws_per_s * (double)load->size_bytes);
-}
-
-static void print_json(const struct request *request, const struct drawn *straight,
-                       const struct drawn *proxied, double share)
-{
-    const struct load *load = &request->load;
-
-    printf("{\"size\": %zu, \"threads\": %u, \"seconds\": %lu, \"simulate_ns\": %" PRId64
-           ", \"token\": ",
-           load->size_bytes, load->threads, request->seconds, load->simulate_ns);
-    put_json(stdout, straight->label);
-    putchar(',');
-    put_json_row("straight", load, straight);
-    put_json_row("proxy", load, proxied);
-    fputs("\n  \"pool_share\": ", stdout);
-    if (share >= 0)
-        printf("%.6f,", share);
-    else
-        fputs("null,", stdout);
-    printf("\n  \"ratio\": {\"draws_per_s\": %.3f, \"median\": %.3f}}\n",
-           proxied->draws_per_s / straight->draws_per_s, median_ratio(straight, proxied));
-}
-
-static int report(const struct request *request, const struct drawer drawers[2],
-                  struct message *message)
-{
-    const struct drawn *straight = drawers[0].drawn;
-    const struct drawn *proxied = drawers[1].drawn;
-    double share = pool_share(drawers[1].pid);
-
-    if (request->common.json)
-        print_json(request, straight, proxied, share);
-    else
-        print_text(request, straight, proxied, share);
-    if (request->plot == NULL)
-        return 0;
-    return plot_write(request->plot, &request->load, straight, proxied, message);
-}
-
-static int compare_both(const struct request *request, const struct config *config,
-                        struct message *message)
-{
-    const char *const paths[2] = {config->target, request->common.module_path};
-    const struct drawer_setup setups[2] = {
-        {request->load, config->target, config->target, config->target_init},
-        {request->load, request->common.module_path, config->target, NULL},
-    };
-    struct drawer drawers[2];
-    int rc = -EIO;
-
-    if (!drawer_start(&drawers[0], &setups[0], message))
-        return rc;
-    if (drawer_start(&drawers[1], &setups[1], message)) {
-        if (measure(request, drawers, paths, message))
-            rc = report(request, drawers, message);
-        drawer_stop(&drawers[1]);
-    }
-    drawer_stop(&drawers[0]);
-    return rc;
-}
-
-static int bench(struct request *request)
-{
-    struct config *config = NULL;
-    struct message message;
-    char module_path[PATH_MAX];
-    int rc = 0;
-
-    if (request->plot != NULL && !plot_is_possible(request->plot, &message))
-        rc = -EIO;
-    if (rc == 0)
-        rc = load_config(&config, request->common.module_path, &message);
-    if (rc == 0)
-        rc = config_check_target(config, &message);
-    /* A path with a slash, which dlopen() does not look for elsewhere. */
-    if (rc == 0 && realpath(request->common.module_path, module_path) == NULL) {
-        rc = -errno;
-        message_set(&message, "the proxy is not there (%m): %s; --module says where it is",
-                    request->common.module_path);
-    }
-    if (rc == 0) {
-        request->common.module_path = module_path;
-        rc = compare_both(request, config, &message);
-    }
-    if (rc != 0) {
-        fputs("p11-proxy bench: ", stderr);
-        put_plain(stderr, message.text);
-        putc('\n', stderr);
-    }
-    config_free(config);
-    return end_of_output(rc == 0 ? EXIT_FINE : EXIT_BAD);
-}
-
-static int wrong(const char *command, const char *what, const char *came)
-{
-    return usage_error(command, "%s: '%s'", what, came);
 }
 
 int bench_command(int argc, char **argv)
@@ -281,42 +258,25 @@ int bench_command(int argc, char **argv)
     struct request request = {.load = {.size_bytes = 32, .threads = 1},
                               .seconds = 4,
                               .common = {.module_path = default_module()}};
-    unsigned long number;
+    struct message message;
     int option, code;
 
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (option) {
-        case 's':
-            if (!parse_count(optarg, SIZE_MOST_BYTES, &number))
-                return wrong(argv[0], "--size is not a number from 1 to 1048576", optarg);
-            request.load.size_bytes = number;
-            break;
-        case 't':
-            if (!parse_count(optarg, THREADS_MOST, &number))
-                return wrong(argv[0], "--threads is not a number from 1 to 256", optarg);
-            request.load.threads = (unsigned)number;
-            break;
-        case 'n':
-            if (!parse_count(optarg, SECONDS_MOST, &request.seconds))
-                return wrong(argv[0], "--seconds is not a number from 1 to 3600", optarg);
-            break;
-        case 'd':
-            if (!parse_time(optarg, &request.load.simulate_ns))
-                return wrong(argv[0], "--simulate is not a time like 50us or 1ms, at most 1s",
-                             optarg);
-            break;
-        case 'p':
-            if (optarg[0] == '\0')
-                return wrong(argv[0], "--plot is no path", optarg);
-            request.plot = optarg;
-            break;
-        default:
-            code = common_option(option, argv[0], help, &request.common);
-            if (code != GO_ON)
-                return code;
-        }
+        const char *wrong = strchr("stndp", option) != NULL ? take_option(&request, option) : NULL;
+        if (wrong != NULL)
+            return usage_error(argv[0], "%s: '%s'", wrong, optarg);
+        code = strchr("stndp", option) != NULL
+                   ? GO_ON
+                   : common_option(option, argv[0], help, &request.common);
+        if (code != GO_ON)
+            return code;
     }
     if (optind < argc)
-        return wrong(argv[0], "it takes no argument", argv[optind]);
-    return bench(&request);
+        return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
+    if (bench(&request, &message))
+        return end_of_output(EXIT_FINE);
+    fputs("p11-proxy bench: ", stderr);
+    put_plain(stderr, message.text);
+    putc('\n', stderr);
+    return end_of_output(EXIT_BAD);
 }

@@ -1,4 +1,4 @@
-/* bench.h - what the parts of p11-proxy bench share: the load, the processes that draw, the plot. */
+/* bench.h - what the parts of p11-proxy bench share: the load, the figures, the processes that draw. */
 #ifndef P11_PROXY_BENCH_H
 #define P11_PROXY_BENCH_H
 
@@ -7,9 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "bench/latencies.h"
 #include "base/message.h"
+#include "bench/latencies.h"
 #include "token.h"
+#include "tool.h"
 
 enum { THREADS_MOST = 256, LABEL_BYTES = 33 };
 
@@ -19,65 +20,98 @@ struct load {
     int64_t simulate_ns; /* that the target is to take longer for each call; 0: none */
 };
 
-/* What a process has drawn: in memory that it shares with us, which it alone writes. */
-struct drawn {
-    struct latencies latencies; /* of single draws, the clock's own cost taken off */
-    double draws_per_s;         /* of all threads together, the mean over slices */
-    uint64_t slices;
-    char label[LABEL_BYTES]; /* of the token */
-    struct message message;  /* why it ended before its time; "": it did not */
+/* What is measured: the load that was asked for, and figures that are the same for each token. */
+enum operation {
+    OPERATION_DRAW,  /* draws one after another */
+    OPERATION_CYCLE, /* opens a session, draws, closes it */
+    OPERATION_FIRST, /* the same, of which the draw alone counts */
+    OPERATION_BURST  /* draws after a pause */
 };
 
-struct drawer {
+struct figure {
+    const char *name; /* of its line, and in JSON */
+    const char *key;
+    enum operation operation;
+    size_t size_bytes; /* 0: that of the load, and so are the threads */
+    unsigned threads;
+};
+
+enum { FIGURE_LOAD, FIGURE_SMALL = 2, FIGURES = 10 };
+extern const struct figure figures[FIGURES];
+
+/* Calls of one figure, and how long all threads together spent in them. */
+struct measured {
+    uint64_t calls;
+    int64_t spent_ns;
+    double least_ns; /* of a call, on average over the quickest batch of them; 0: not known */
+};
+
+/* What a process has drawn: in memory that it shares with the parent, and that it alone writes. */
+struct drawn {
+    struct latencies latencies; /* of single draws of the load, less what the clock costs */
+    struct measured figures[FIGURES];
+    char label[LABEL_BYTES]; /* of the token */
+    struct message message;  /* why it ended early; "": it did not */
+};
+
+struct worker {
     pid_t pid;
-    int socket; /* a slice goes out, a byte comes back when it is over */
+    int socket; /* an order goes out, a byte comes back when it is done */
     struct drawn *drawn;
 };
 
 /* What a process is to load, all borrowed. */
-struct drawer_setup {
+struct worker_setup {
     struct load load;
     const char *module;   /* draws come from here */
     const char *target;   /* the bare target, which simulate_ns slows down; may be the same */
     const char *reserved; /* for C_Initialize, or NULL */
+    const char *proxy;    /* that must not be in use in this process; NULL where it is the module */
 };
 
-/*
- * Starts a process that draws. False, with a message, if there can be none; what its module says
- * against it shows at the first slice.
- */
-bool drawer_start(struct drawer *drawer, const struct drawer_setup *setup, struct message *message);
+struct request {
+    struct load load;
+    unsigned long seconds;
+    struct common_options common;
+    const char *plot; /* NULL: none */
+};
+
+/* What was measured, straight and through the proxy. */
+struct results {
+    const struct request *request;
+    const struct drawn *drawn[2];
+    uint64_t pool_draws,
+        all_draws; /* of the load through the proxy; all_draws is 0 without counters */
+};
+
+/* Prints them as text or as JSON. */
+void results_print(const struct results *results);
 
 /*
- * Draws for slice_ns, the first half of it timing each draw, the second half not. Only what counts
- * is added to *drawn. False, with drawn->message, if the process could not.
+ * Starts a process that draws. False, with a message, if there can be none. A fault of its module shows
+ * with the first order.
  */
-bool drawer_draw(const struct drawer *drawer, int64_t slice_ns, bool counts);
+bool worker_start(struct worker *worker, const struct worker_setup *setup, struct message *message);
 
-/* The share of all draws that the pool served in a process that draws through the proxy, 0 to 1; negative if the
- * proxy keeps no counters. */
-double pool_share(pid_t pid);
+/*
+ * Has it measure a figure for slice_ns, and add the result to *drawn if that counts. A figure that the
+ * token does not permit, for lack of sessions, is left out. False, with drawn->message, if it ended.
+ */
+bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_ns, bool counts);
 
 /* Ends it. */
-void drawer_stop(struct drawer *drawer);
+void worker_stop(struct worker *worker);
 
 /* Makes C_GenerateRandom of a loaded module, in this process, take delay_ns more, as a slower token
- * would: callers wait side by side. Call it once. False if its tables cannot be written for good. */
+ * would: callers wait at the same time. Call it once. False if its tables cannot be written. */
 bool simulate_delay(const struct token_module *module, int64_t delay_ns);
 
-/*
- * Shows on stderr how far it is, if that is a terminal with room for a bar. A signal that ends the
- * process removes the bar first.
- */
-void progress_show(int64_t done_ns, int64_t all_ns);
-void progress_end(void);
-
-/* Whether gnuplot can be started, and path be written; asked before an hour is spent on measuring. If
- * not, the message says why. */
+/* Whether gnuplot can be started, and path be written; asked before anything is measured. If not, the
+ * message says why. */
 bool plot_is_possible(const char *path, struct message *message);
 
-/* Draws both as an SVG file. 0, or -EIO with a message. */
-int plot_write(const char *path, const struct load *load, const struct drawn *straight,
-               const struct drawn *proxied, struct message *message);
+/* Draws the latencies of both as an SVG file. False with a message. */
+bool plot_write(const char *path, const struct load *load, const struct drawn *straight,
+                const struct drawn *proxied, struct message *message);
 
 #endif

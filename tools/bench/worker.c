@@ -1,8 +1,7 @@
-/* bench_drawer.c - a process that draws random bytes from one module, when it is told to. */
+/* worker.c - a process that draws random bytes from one module, when it is ordered to. */
 #include "bench/bench.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,32 +14,48 @@
 enum {
     SLOTS_MOST = 64,
     CLOCK_TRIES = 1000,
-    CLOCK_LOOKS_NS =
-        20 * 1000 /* so often is the clock looked at where draws are not timed singly */
+    CLOCK_LOOKS_NS = 20 * 1000, /* the clock is read so often where draws are not timed singly */
+    BATCH_LEAST = 64,           /* so many draws tell what one takes */
+    BURST_DRAWS = 1000
 };
 
 struct order {
+    unsigned figure;
     int64_t slice_ns;
     bool counts;
 };
 
-/* One thread of the process. */
-struct hand {
+/* What the process has loaded and opened. */
+static struct {
     CK_FUNCTION_LIST *list;
+    CK_SLOT_ID slot;
+    CK_SESSION_HANDLE session; /* open all the time, and the first thread's */
+    int64_t clock_ns;          /* what reading the clock costs */
+    const struct load *load;
+    struct drawn *drawn;
+} own;
+
+struct worker_thread {
+    const struct figure *figure;
     CK_SESSION_HANDLE session;
     size_t size_bytes;
     int64_t slice_ns;
-    int64_t clock_ns; /* what reading the clock costs */
     CK_BYTE *bytes;
     struct latencies latencies;
-    double draws_per_s;
+    struct measured measured;
     CK_RV rv;
 };
 
-/* In the process that draws: says why it ends, and ends. */
-static void give_up(struct drawn *drawn, const char *function, CK_RV rv)
+/* Says why the process ends, and ends it. */
+static void give_up(const char *function, CK_RV rv)
 {
-    message_set(&drawn->message, "%s answers %s", function, token_code(rv));
+    message_set(&own.drawn->message, "%s answers %s", function, token_code(rv));
+    _exit(EXIT_FAILURE);
+}
+
+static void give_up_because(const char *text)
+{
+    message_set(&own.drawn->message, "%s", text);
     _exit(EXIT_FAILURE);
 }
 
@@ -57,205 +72,308 @@ static int64_t cost_of_clock(void)
     return least_ns;
 }
 
-static void time_each(struct hand *hand, int64_t until_ns)
+static void draw(struct worker_thread *thread)
+{
+    thread->rv = own.list->C_GenerateRandom(thread->session, thread->bytes, thread->size_bytes);
+}
+
+static void add(struct worker_thread *thread, uint64_t calls, int64_t spent_ns)
+{
+    thread->measured.calls += calls;
+    thread->measured.spent_ns += spent_ns > 0 ? spent_ns : 0;
+}
+
+/* Each draw by itself, at least one: a busy machine may let it wait until the time is over. */
+static void time_each(struct worker_thread *thread, int64_t until_ns)
 {
     int64_t before_ns = clock_exact_ns();
 
-    /* Once at least: a busy machine may let us wait until the time is over. */
     do {
-        hand->rv = hand->list->C_GenerateRandom(hand->session, hand->bytes, hand->size_bytes);
+        draw(thread);
         int64_t after_ns = clock_exact_ns();
-        int64_t took_ns = after_ns - before_ns - hand->clock_ns;
-        latencies_add(&hand->latencies, took_ns > 0 ? took_ns : 0);
+        int64_t took_ns = after_ns - before_ns - own.clock_ns;
+        latencies_add(&thread->latencies, took_ns > 0 ? took_ns : 0);
         before_ns = after_ns;
-    } while (hand->rv == CKR_OK && before_ns < until_ns);
+    } while (thread->rv == CKR_OK && before_ns < until_ns);
 }
 
-static void time_all(struct hand *hand, int64_t until_ns)
+static void keep_least(struct measured *measured, double call_ns)
+{
+    if (call_ns > 0 && (measured->least_ns == 0 || call_ns < measured->least_ns))
+        measured->least_ns = call_ns;
+}
+
+/* Draws in batches, until the time is over or there were so many. */
+static void time_all(struct worker_thread *thread, int64_t until_ns, uint64_t most)
 {
     int64_t begin_ns = clock_exact_ns();
     int64_t now_ns = begin_ns;
     uint64_t draws = 0, batch = 1;
 
-    while (hand->rv == CKR_OK && (draws == 0 || now_ns < until_ns)) {
+    while (thread->rv == CKR_OK && draws < most && (draws == 0 || now_ns < until_ns)) {
         int64_t before_ns = now_ns;
-        for (uint64_t i = 0; i < batch && hand->rv == CKR_OK; i++)
-            hand->rv = hand->list->C_GenerateRandom(hand->session, hand->bytes, hand->size_bytes);
-        draws += batch;
+        for (uint64_t i = 0; i < batch && thread->rv == CKR_OK && draws < most; i++, draws++)
+            draw(thread);
         now_ns = clock_exact_ns();
+        if (batch >= BATCH_LEAST)
+            keep_least(&thread->measured, (double)(now_ns - before_ns) / (double)batch);
         if (now_ns - before_ns < CLOCK_LOOKS_NS)
             batch *= 2;
         else if (batch > 1)
             batch /= 2;
     }
-    if (now_ns > begin_ns)
-        hand->draws_per_s = (double)draws * NS_PER_S / (double)(now_ns - begin_ns);
+    add(thread, draws, now_ns - begin_ns - own.clock_ns);
 }
 
-static void *draw(void *context)
+/* A session for each draw. */
+static void time_sessions(struct worker_thread *thread, int64_t until_ns)
 {
-    struct hand *hand = context;
-    int64_t begin_ns = clock_exact_ns();
+    CK_SESSION_HANDLE outer = thread->session;
 
-    time_each(hand, begin_ns + hand->slice_ns / 2);
-    time_all(hand, clock_exact_ns() + hand->slice_ns / 2);
+    do {
+        int64_t begin_ns = clock_exact_ns();
+        thread->rv =
+            own.list->C_OpenSession(own.slot, CKF_SERIAL_SESSION, NULL, NULL, &thread->session);
+        if (thread->rv != CKR_OK)
+            break;
+        int64_t opened_ns = clock_exact_ns();
+        draw(thread);
+        int64_t drawn_ns = clock_exact_ns();
+        own.list->C_CloseSession(thread->session);
+        bool first = thread->figure->operation == OPERATION_FIRST;
+        add(thread, 1, (first ? drawn_ns - opened_ns : clock_exact_ns() - begin_ns) - own.clock_ns);
+    } while (thread->rv == CKR_OK && clock_exact_ns() < until_ns);
+    thread->session = outer;
+}
+
+static void *work(void *context)
+{
+    struct worker_thread *thread = context;
+    int64_t until_ns = clock_exact_ns() + thread->slice_ns;
+
+    switch (thread->figure->operation) {
+    case OPERATION_DRAW:
+        if (thread->figure->size_bytes == 0) /* the load: half the time for each way */
+            time_each(thread, until_ns - thread->slice_ns / 2);
+        time_all(thread, until_ns, UINT64_MAX);
+        break;
+    case OPERATION_BURST:
+        time_all(thread, until_ns, BURST_DRAWS);
+        break;
+    default:
+        time_sessions(thread, until_ns);
+    }
     return NULL;
 }
 
-static void draw_slice(struct drawn *drawn, struct hand *hands, unsigned threads,
-                       const struct order *order)
+/* The first thread has the process's own session: a token may permit but one. */
+static CK_RV prepare(struct worker_thread *threads, unsigned count, const struct figure *figure,
+                     int64_t slice_ns)
 {
-    pthread_t thread[THREADS_MOST];
-    double draws_per_s = 0;
+    CK_RV rv = CKR_OK;
+
+    for (unsigned i = 0; i < count && rv == CKR_OK; i++) {
+        struct worker_thread *thread = &threads[i];
+        thread->figure = figure;
+        thread->slice_ns = slice_ns;
+        thread->size_bytes = figure->size_bytes != 0 ? figure->size_bytes : own.load->size_bytes;
+        thread->bytes = malloc(thread->size_bytes);
+        thread->session = own.session;
+        if (thread->bytes == NULL)
+            rv = CKR_HOST_MEMORY;
+        else if (i > 0)
+            rv =
+                own.list->C_OpenSession(own.slot, CKF_SERIAL_SESSION, NULL, NULL, &thread->session);
+        if (rv != CKR_OK)
+            thread->session = own.session;
+    }
+    return rv;
+}
+
+static void run(struct worker_thread *threads, unsigned count)
+{
+    pthread_t handles[THREADS_MOST];
     unsigned started = 0;
 
-    for (unsigned i = 0; i < threads; i++) {
-        hands[i].slice_ns = order->slice_ns;
-        memset(&hands[i].latencies, 0, sizeof hands[i].latencies);
-    }
-    while (started < threads && pthread_create(&thread[started], NULL, draw, &hands[started]) == 0)
+    while (started < count && pthread_create(&handles[started], NULL, work, &threads[started]) == 0)
         started++;
     for (unsigned i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
-    if (started < threads) {
-        message_set(&drawn->message, "no more than %u threads can be made", started);
-        _exit(EXIT_FAILURE);
-    }
-    for (unsigned i = 0; i < threads; i++) {
-        if (hands[i].rv != CKR_OK)
-            give_up(drawn, "C_GenerateRandom", hands[i].rv);
-        draws_per_s += hands[i].draws_per_s;
-        if (order->counts)
-            latencies_join(&drawn->latencies, &hands[i].latencies);
-    }
-    if (order->counts)
-        drawn->draws_per_s += (draws_per_s - drawn->draws_per_s) / (double)++drawn->slices;
+        pthread_join(handles[i], NULL);
+    if (started < count)
+        give_up_because("so many threads cannot be made");
 }
 
-/* The first token that makes random bytes; both processes find the same one. */
-static CK_SLOT_ID find_slot(struct drawn *drawn, CK_FUNCTION_LIST *list)
+static void measure(const struct order *order)
 {
-    const CK_FLAGS wanted = CKF_RNG | CKF_TOKEN_INITIALIZED;
+    static struct worker_thread threads[THREADS_MOST];
+    const struct figure *figure = &figures[order->figure];
+    unsigned count = figure->size_bytes != 0 ? figure->threads : own.load->threads;
+    bool is_load = order->figure == FIGURE_LOAD;
+
+    memset(threads, 0, count * sizeof threads[0]);
+    CK_RV rv = prepare(threads, count, figure, order->slice_ns);
+    if (rv != CKR_OK && is_load)
+        give_up("C_OpenSession", rv);
+    if (rv == CKR_OK)
+        run(threads, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (threads[i].rv != CKR_OK && is_load)
+            give_up("C_GenerateRandom", threads[i].rv);
+        rv = rv != CKR_OK ? rv : threads[i].rv;
+        if (threads[i].session != own.session)
+            own.list->C_CloseSession(threads[i].session);
+        free(threads[i].bytes);
+    }
+    for (unsigned i = 0; i < count && order->counts && rv == CKR_OK; i++) {
+        latencies_join(&own.drawn->latencies, &threads[i].latencies);
+        own.drawn->figures[order->figure].calls += threads[i].measured.calls;
+        own.drawn->figures[order->figure].spent_ns += threads[i].measured.spent_ns;
+        keep_least(&own.drawn->figures[order->figure], threads[i].measured.least_ns);
+    }
+}
+
+/* Opens a session with a token, and sees whether it draws. */
+static CK_RV try_slot(CK_SLOT_ID slot, const char **function)
+{
+    CK_BYTE bytes[16];
+    CK_RV rv = own.list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &own.session);
+
+    *function = "C_OpenSession";
+    if (rv != CKR_OK)
+        return rv;
+    own.slot = slot;
+    *function = "C_GenerateRandom";
+    rv = own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
+    if (rv != CKR_OK)
+        own.list->C_CloseSession(own.session);
+    return rv;
+}
+
+/* The first initialised token with a random number generator, else the first token that draws without being
+ * initialised. The other process finds the same one. */
+static void find_slot(const char *proxy)
+{
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
-    CK_RV rv = list->C_GetSlotList(CK_TRUE, slots, &count);
+    const char *function;
+    CK_RV rv = own.list->C_GetSlotList(CK_TRUE, slots, &count);
 
     if (rv != CKR_OK)
-        give_up(drawn, "C_GetSlotList", rv);
-    for (CK_ULONG i = 0; i < count; i++) {
-        CK_TOKEN_INFO info = {0};
-        if (list->C_GetTokenInfo(slots[i], &info) != CKR_OK || (info.flags & wanted) != wanted)
-            continue;
-        token_text(drawn->label, info.label, sizeof info.label);
-        return slots[i];
+        give_up("C_GetSlotList", rv);
+    if (proxy != NULL && token_is_started(proxy))
+        give_up_because("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
+                        "check says what to do");
+    for (CK_FLAGS initialised = CKF_TOKEN_INITIALIZED;; initialised = 0) {
+        for (CK_ULONG i = 0; i < count; i++) {
+            CK_TOKEN_INFO info = {0};
+            if (own.list->C_GetTokenInfo(slots[i], &info) != CKR_OK ||
+                (info.flags & CKF_RNG) == 0 || (info.flags & CKF_TOKEN_INITIALIZED) != initialised)
+                continue;
+            token_text(own.drawn->label, info.label, sizeof info.label);
+            rv = try_slot(slots[i], &function);
+            if (rv == CKR_OK)
+                return;
+            if (initialised != 0)
+                give_up(function, rv);
+        }
+        if (initialised == 0)
+            give_up_because("there is no token that makes random bytes");
     }
-    message_set(&drawn->message, "there is no token that makes random bytes");
-    _exit(EXIT_FAILURE);
 }
 
-static void load(struct token_module *module, struct drawn *drawn, const struct drawer_setup *setup)
+/* There are modules that write their table anew each time that they are asked for it. */
+static void check_delay(int64_t delay_ns)
+{
+    static CK_BYTE bytes[4096]; /* too large for the pool */
+    int64_t begin_ns = clock_exact_ns();
+
+    own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
+    if (clock_exact_ns() - begin_ns < delay_ns)
+        give_up_because("its C_GenerateRandom cannot be made slower");
+}
+
+static void load_module(struct token_module *module, const struct worker_setup *setup)
 {
     struct message message;
 
     if (setup->load.simulate_ns > 0 && (token_load(module, setup->target, &message) != 0 ||
-                                        !simulate_delay(module, setup->load.simulate_ns))) {
-        message_set(&drawn->message, "its C_GenerateRandom cannot be made slower");
-        _exit(EXIT_FAILURE);
-    }
-    if (token_load(module, setup->module, &message) != 0) {
-        drawn->message = message;
-        _exit(EXIT_FAILURE);
-    }
+                                        !simulate_delay(module, setup->load.simulate_ns)))
+        give_up_because("its C_GenerateRandom cannot be made slower");
+    if (token_load(module, setup->module, &message) != 0)
+        give_up_because(message.text);
 }
 
-static struct hand *get_ready(struct drawn *drawn, const struct drawer_setup *setup)
+static void obey(const struct worker_setup *setup, int orders)
 {
-    struct hand *hands = calloc(setup->load.threads, sizeof *hands);
     struct token_module module;
+    struct order order;
     bool locks;
     CK_RV rv;
 
-    load(&module, drawn, setup);
+    load_module(&module, setup);
     rv = token_start(&module, setup->reserved, &locks);
     if (rv != CKR_OK)
-        give_up(drawn, "C_Initialize", rv);
-    if (!locks && setup->load.threads > 1) {
-        message_set(&drawn->message, "it is not for several threads");
-        _exit(EXIT_FAILURE);
-    }
-    CK_SLOT_ID slot = find_slot(drawn, module.list);
-    for (unsigned i = 0; hands != NULL && i < setup->load.threads; i++) {
-        struct hand *hand = &hands[i];
-        hand->list = module.list;
-        hand->size_bytes = setup->load.size_bytes;
-        hand->clock_ns = cost_of_clock();
-        hand->bytes = malloc(hand->size_bytes);
-        rv = hand->bytes == NULL
-                 ? CKR_HOST_MEMORY
-                 : module.list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &hand->session);
-        if (rv != CKR_OK)
-            give_up(drawn, "C_OpenSession", rv);
-    }
-    if (hands == NULL)
-        give_up(drawn, "calloc", CKR_HOST_MEMORY);
-    return hands;
-}
-
-static void work(struct drawn *drawn, const struct drawer_setup *setup, int orders)
-{
-    struct hand *hands = get_ready(drawn, setup);
-    struct order order;
-
+        give_up("C_Initialize", rv);
+    if (!locks && setup->load.threads > 1)
+        give_up_because("it does not work with several threads");
+    own.list = module.list;
+    own.load = &setup->load;
+    own.clock_ns = cost_of_clock();
+    find_slot(setup->proxy);
+    if (setup->load.simulate_ns > 0)
+        check_delay(setup->load.simulate_ns);
     while (read(orders, &order, sizeof order) == sizeof order) {
-        draw_slice(drawn, hands, setup->load.threads, &order);
+        /* Where several threads do not work, the figures for them are left out. */
+        if (locks || figures[order.figure].threads <= 1)
+            measure(&order);
         if (write(orders, "", 1) != 1)
             break;
     }
-    hands[0].list->C_Finalize(NULL);
+    module.list->C_Finalize(NULL);
     _exit(EXIT_SUCCESS);
 }
 
-bool drawer_start(struct drawer *drawer, const struct drawer_setup *setup, struct message *message)
+bool worker_start(struct worker *worker, const struct worker_setup *setup, struct message *message)
 {
     int ends[2];
-    void *memory = mmap(NULL, sizeof *drawer->drawn, PROT_READ | PROT_WRITE,
+    void *memory = mmap(NULL, sizeof *worker->drawn, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         message_set(message, "no process can be made: %m");
         return false;
     }
-    drawer->drawn = memory;
+    own.drawn = worker->drawn = memory;
     fflush(NULL);
-    drawer->pid = fork();
-    if (drawer->pid == 0) {
+    worker->pid = fork();
+    if (worker->pid == 0) {
         close(ends[0]);
-        dup2(STDERR_FILENO, STDOUT_FILENO); /* whatever the module has to say */
-        work(drawer->drawn, setup, ends[1]);
+        dup2(STDERR_FILENO, STDOUT_FILENO); /* for what the module prints */
+        obey(setup, ends[1]);
     }
     close(ends[1]);
-    drawer->socket = ends[0];
-    if (drawer->pid < 0)
+    worker->socket = ends[0];
+    if (worker->pid < 0)
         message_set(message, "no process can be made: %m");
-    return drawer->pid > 0;
+    return worker->pid > 0;
 }
 
-bool drawer_draw(const struct drawer *drawer, int64_t slice_ns, bool counts)
+bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_ns, bool counts)
 {
-    struct order order = {.slice_ns = slice_ns, .counts = counts};
+    struct order order = {.figure = figure, .slice_ns = slice_ns, .counts = counts};
     char done;
 
-    if (send(drawer->socket, &order, sizeof order, MSG_NOSIGNAL) == sizeof order &&
-        read(drawer->socket, &done, 1) == 1)
+    if (send(worker->socket, &order, sizeof order, MSG_NOSIGNAL) == sizeof order &&
+        read(worker->socket, &done, 1) == 1)
         return true;
-    if (drawer->drawn->message.text[0] == '\0')
-        message_set(&drawer->drawn->message, "it ended the process that had loaded it");
+    if (worker->drawn->message.text[0] == '\0')
+        message_set(&worker->drawn->message, "it ended the process that had loaded it");
     return false;
 }
 
-void drawer_stop(struct drawer *drawer)
+void worker_stop(struct worker *worker)
 {
-    shutdown(drawer->socket, SHUT_WR); /* a copy in the other process does not count */
-    waitpid(drawer->pid, NULL, 0);
-    close(drawer->socket);
+    shutdown(worker->socket, SHUT_WR); /* a copy in the other process does not count */
+    waitpid(worker->pid, NULL, 0);
+    close(worker->socket);
 }

@@ -2,9 +2,7 @@
 #include "check/check.h"
 #include "tool.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,23 +19,9 @@ static bool is_first_from(const struct config *config, int index)
     return true;
 }
 
-/* Without making it: the module does that at its start. */
-static bool can_be_written(const char *path)
-{
-    char folder[PATH_MAX];
-    int fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 || errno != ENOENT)
-        return fd >= 0;
-    snprintf(folder, sizeof folder, "%s", path);
-    return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
-}
-
 static void check_log(struct report *report, const struct config *config)
 {
-    if (config->log.destination != LOG_TO_FILE || can_be_written(config->log.path))
+    if (config->log.destination != LOG_TO_FILE || can_be_written(config->log.path, O_NOFOLLOW))
         return;
     report_add(report, MARK_NOTE, "configuration",
                "user %u cannot write the log file (%m): %s; syslog gets the lines instead",
