@@ -13,6 +13,8 @@ static const struct command {
 } commands[] = {
     {"check", "p11-proxy check", "say what is in force, what is wrong, and what to do about it",
      check_command},
+    {"setup", "p11-proxy setup", "register the proxy with p11-kit for a token's module",
+     setup_command},
     {"bench", "p11-proxy bench",
      "measure random bytes straight from the token and through the proxy", bench_command},
     {"policy", "p11-proxy policy", "show which algorithms are refused, and by which rule",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "config/config_lines.h"
@@ -82,6 +83,18 @@ int registrations_read(struct registrations *all, const struct config_places *pl
     snprintf(all->folder, sizeof all->folder, "%s",
              mode == CONFIG_USER_ONLY ? user_modules : places->system_modules);
     return 0;
+}
+
+const struct registration *registration_of(const struct registrations *all, const char *path)
+{
+    struct stat wanted, st;
+
+    for (size_t i = 0; i < all->count && stat(path, &wanted) == 0; i++) {
+        if (stat(all->entry[i].module, &st) == 0 && st.st_dev == wanted.st_dev &&
+            st.st_ino == wanted.st_ino)
+            return &all->entry[i];
+    }
+    return NULL;
 }
 
 void registrations_free(struct registrations *all)

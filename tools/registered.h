@@ -30,6 +30,9 @@ struct registrations {
 int registrations_read(struct registrations *all, const struct config_places *places,
                        struct message *message);
 
+/* The registration of the file at path, whatever name it is registered by; NULL if there is none. */
+const struct registration *registration_of(const struct registrations *all, const char *path);
+
 void registrations_free(struct registrations *all);
 
 #endif

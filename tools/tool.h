@@ -24,6 +24,7 @@ typedef int command_function(int argc, char **argv);
 command_function bench_command;
 command_function check_command;
 command_function policy_command;
+command_function setup_command;
 command_function stats_command;
 
 /* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */

@@ -4,8 +4,11 @@
 . "$CHECKOUT/tests/tool/lib.sh"
 
 page=$CHECKOUT/tools/p11-proxy.1
-# shellcheck source=tools/completion
-. "$CHECKOUT/tools/completion"
+# shellcheck source=tools/completion/bash
+. "$CHECKOUT/tools/completion/bash"
+
+# The shells find the program by its name.
+PATH=$(dirname "$TOOL"):$PATH
 
 # completes TEXT WORD...: what completion offers after the words has TEXT, on a line of its own.
 completes() {
@@ -14,6 +17,17 @@ completes() {
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
     _p11_proxy
     printf '%s\n' "${COMPREPLY[@]}" | grep -Fx -- "$wanted"
+}
+fish_completes() {
+    fish --no-config --command "source $CHECKOUT/tools/completion/fish; complete --do-complete 'p11-proxy ${*:2}'" |
+        cut -f 1 | grep -Fx -- "$1"
+}
+# zsh completes on a terminal only; its _describe is replaced by one that prints.
+zsh_completes() {
+    # shellcheck disable=SC2016
+    zsh -f -c 'words=("$@[2,-1]") CURRENT=$#words
+        _describe() { print -l -- ${found%%:*} }
+        source "$1"' zsh "$CHECKOUT/tools/completion/zsh" p11-proxy "${@:2}" | grep -Fx -- "$1"
 }
 
 # Every option that a command's help has.
@@ -30,8 +44,8 @@ page_has_options_of() {
 
 completes_options_of() {
     local option
-    for option in $(options_of "$1"); do
-        completes "$option" "$1" --
+    for option in $(options_of "$2"); do
+        "$1" "$option" "$2" -- || { echo "no $option" && false; }
     done
 }
 
@@ -40,11 +54,22 @@ if command -v mandoc >/dev/null; then
 else
     skip_check "the manual page is clean" "no mandoc"
 fi
-for command in $("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\)  .*/\1/p'); do
-    check "$command: completion knows it"       completes "$command" ''
+commands=$("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\)  .*/\1/p')
+for command in $commands; do
     check "$command: the manual has it"         grep -Fx ".Ss $command" "$page"
     check "$command: the manual has its options" page_has_options_of "$command"
-    check "$command: and so has completion"     completes_options_of "$command"
+done
+for shell in '' zsh_ fish_; do
+    if [[ -n $shell ]] && ! command -v "${shell%_}" >/dev/null; then
+        skip_check "completion for ${shell%_}" "no ${shell%_}"
+        continue
+    fi
+    for command in $commands; do
+        check "${shell%_} $command: completion has it" "${shell}completes" "$command" ''
+        check "${shell%_} $command: and its options" completes_options_of "${shell}completes" "$command"
+    done
+    check "${shell%_} completion of a time" "${shell}completes" 20ms bench --simulate ''
+    check "${shell%_} completion of a command to help with" "${shell}completes" policy help ''
 done
 for word in '=' ''; do
     check "completion of a format, --format $word" completes openmetrics stats --format "$word"
@@ -58,5 +83,7 @@ is_installed() {
 }
 check "installed: the program"     is_installed bin/p11-proxy
 check "installed: the manual page" is_installed man1/p11-proxy.1
-check "installed: the completion"  is_installed bash-completion/completions/p11-proxy
+for file in bash-completion/completions/p11-proxy zsh/site-functions/_p11-proxy fish/vendor_completions.d/p11-proxy.fish; do
+    check "installed: $file"       is_installed $file
+done
 done_testing

@@ -97,8 +97,8 @@ check_metric "a drop"            'p11_proxy_drops_total{cause="seed",slot="7",to
 check_metric "a refusal" 'p11_proxy_refusals_total{file="/etc/pkcs11/modules/p11-proxy.module",line="5",mechanism="key",policy="enforce",rule="RSA keySize < 2048"} 1003'
 check_metric "the process" 'p11_proxy_info{mix="kernel",policy="enforce",pool="on",target="/usr/lib/target.so",thread="on",version="9.8.7"} 1'
 
-# shellcheck source=tools/completion
-. "$CHECKOUT/tools/completion"
+# shellcheck source=tools/completion/bash
+. "$CHECKOUT/tools/completion/bash"
 completes_pid() {
     COMP_WORDS=("$TOOL" stats "${pid:0:1}") COMP_CWORD=2
     _p11_proxy

@@ -96,19 +96,20 @@ static void check_all(struct report *report, const struct checked *checked)
     const struct config *config = checked->config;
     bool has_mistake = report_count(report, MARK_PROBLEM) > 0;
     bool has_proxy = check_proxy_file(report, checked->module_path);
+    bool target_works = false;
 
     if (config != NULL) {
         check_settings(report, config);
         check_policy(report, config);
         /* Without a target one of the mistakes may be its line. */
-        if ((config->target != NULL || !has_mistake) && check_target(report, checked))
-            check_tokens(report, checked);
+        if (config->target != NULL || !has_mistake)
+            target_works = check_target(report, checked) && check_tokens(report, checked);
         /* The proxy would only report the same problems again. */
         if (has_proxy && report_count(report, MARK_PROBLEM) == 0)
             check_proxy(report, checked->module_path);
         check_machine(report, config);
     }
-    check_p11_kit(report, checked);
+    check_p11_kit(report, checked, target_works);
 }
 
 static int check(const char *module_path, bool json)

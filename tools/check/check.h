@@ -28,8 +28,8 @@ void check_policy(struct report *report, const struct config *config);
 /* The target's file. False: it need not be loaded, because something about it is wrong already. */
 bool check_target(struct report *report, const struct checked *checked);
 
-/* The target itself: interfaces, slots, tokens, random bytes. Loads it in a child. */
-void check_tokens(struct report *report, const struct checked *checked);
+/* The target itself: interfaces, slots, tokens, random bytes. Loads it in a child. False: there is a problem. */
+bool check_tokens(struct report *report, const struct checked *checked);
 
 /* The proxy's file: whether it is there, and no link. */
 bool check_proxy_file(struct report *report, const char *module_path);
@@ -40,8 +40,8 @@ void check_proxy(struct report *report, const char *module_path);
 /* What protects the pool here, and what does not. */
 void check_machine(struct report *report, const struct config *config);
 
-/* Whether p11-kit knows the proxy, and the target's tokens by another module. config may be NULL. */
-void check_p11_kit(struct report *report, const struct checked *checked);
+/* Whether p11-kit knows the proxy and, if the target works, its tokens by another module. */
+void check_p11_kit(struct report *report, const struct checked *checked, bool target_works);
 
 /* Whether the p11-kit that programs get looks in these places. Loads its library in a child. */
 void check_p11_kit_paths(struct report *report, const struct config_places *places);

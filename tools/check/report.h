@@ -7,10 +7,8 @@
 enum mark { MARK_OK, MARK_NOTE, MARK_PROBLEM };
 
 enum {
-    FINDINGS_MOST = 256,       /* what comes after is not kept */
-    FINDING_TEXT_BYTES = 2048, /* longer ones are cut */
-    TOKENS_MOST = 64,
-    TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
+    FINDINGS_MOST = 256,      /* what comes after is not kept */
+    FINDING_TEXT_BYTES = 2048 /* longer ones are cut */
 };
 
 struct finding {
@@ -25,8 +23,6 @@ struct report {
     size_t count;
     char stage[64]; /* what a child is doing */
     struct finding findings[FINDINGS_MOST];
-    size_t token_count;
-    unsigned char tokens[TOKENS_MOST][TOKEN_ID_BYTES]; /* that the target has */
 };
 
 /* An empty report in shared memory, or NULL. It lasts as long as the process. */

@@ -168,8 +168,6 @@ static bool report_token(struct report *report, const struct policy *policy, CK_
     }
     if ((info.flags & CKF_TOKEN_INITIALIZED) == 0)
         return report_uninitialised(report, list, slot);
-    if (report->token_count < TOKENS_MOST)
-        memcpy(report->tokens[report->token_count++], &info, TOKEN_ID_BYTES);
     token_text(label, info.label, sizeof info.label);
     report_needs(report, policy, list, slot, label);
     if ((info.flags & CKF_RNG) == 0) {
@@ -281,7 +279,10 @@ static void find_all(struct report *report, const void *context)
     module.list->C_Finalize(NULL);
 }
 
-void check_tokens(struct report *report, const struct checked *checked)
+bool check_tokens(struct report *report, const struct checked *checked)
 {
+    size_t before = report_count(report, MARK_PROBLEM);
+
     report_from_child(report, MARK_PROBLEM, "target", find_all, checked);
+    return report_count(report, MARK_PROBLEM) == before;
 }

@@ -1,0 +1,106 @@
+#!/bin/bash
+# setup.sh - p11-proxy setup: registers the proxy, hides the token's own module, and takes both back.
+# shellcheck source=tests/tool/lib.sh
+. "$CHECKOUT/tests/tool/lib.sh"
+
+check_common_options() {
+    check "--help"               says 0 "usage: p11-proxy setup" "$TOOL" setup --help
+    check "help setup"           says 0 "usage: p11-proxy setup" "$TOOL" help setup
+    check "an unknown option"    complains 2 "p11-proxy setup --help" "$TOOL" setup --no-such-option
+}
+check_common_options
+check "no target"                complains 2 "it takes one target" "$TOOL" setup
+check "two"                      complains 2 "it takes one target" "$TOOL" setup a b
+check "--undo with one"          complains 2 "--undo takes no target" "$TOOL" setup --undo a
+
+# As a user with files of his own. What the system has registered stays visible, but is not written to.
+unset P11_PROXY_CONFIG
+modules=$scratch/home/.config/pkcs11/modules
+mkdir -p "$scratch/home"
+[[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/home" "$scratch/tokens"
+setup() {
+    as_someone "$TOOL" setup --module "$PROXY" "$@"
+}
+files() {
+    find "$scratch/home" -name '*.module' | sort
+}
+has_files() {
+    diff <(files) <(printf '%s\n' "$@")
+}
+check "--dry-run"                says 0 "would write $modules/p11-proxy.module:" setup --dry-run "$TARGET"
+check "writes nothing"           test -z "$(files)"
+check "it is set up"             says 0 "writes $modules/p11-proxy.module:" setup "$TARGET"
+check "with the lines"           grep -Fx "x-target: $TARGET" "$modules/p11-proxy.module"
+check "and what check says"      says 0 "the proxy starts: $PROXY" as_someone "$TOOL" check --module "$PROXY"
+check "the token only through it" grep -F "only through the proxy" "$scratch/out"
+draws() {
+    [[ $(as_someone p11tool --generate-random=32 pkcs11:token=proxy-test | wc -c) == 32 ]]
+}
+if command -v p11tool >/dev/null; then
+    check "a program draws through p11-kit" draws
+else
+    skip_check "a program draws through p11-kit" "no p11tool"
+fi
+files >"$scratch/written"
+check "once more"                says 0 "$modules/p11-proxy.module is as it should be" setup "$TARGET"
+check "changes nothing"          diff "$scratch/written" <(files)
+check "another target"           exits 1 setup "$SCRIPTED"
+check "hides no module then"     diff "$scratch/written" <(files)
+check "takes --undo first"       grep -F "is of another target; first: p11-proxy setup --undo" "$scratch/err"
+check "--undo --dry-run"         says 0 "would remove $modules/p11-proxy.module" setup --undo --dry-run
+check "removes nothing"          diff "$scratch/written" <(files)
+check "--undo"                   says 0 "removes $modules/p11-proxy.module" setup --undo
+check "removes all of it"        test -z "$(files)"
+check "--undo once more"         says 0 "there is nothing to take back" setup --undo
+
+# Files of others are left alone, and so are those that were changed.
+write() {
+    printf '%s\n' "${@:2}" | as_someone tee "$modules/$1.module" >"$scratch/text"
+}
+write p11-proxy "x-target: $SCRIPTED"
+check "a file that is there"     exits 1 setup "$TARGET"
+check "is not overwritten"       grep -F "exists already; add these lines to it by hand: $modules/p11-proxy.module" "$scratch/err"
+check "and the lines are shown"  grep -Fx "x-target: $TARGET" "$scratch/err"
+check "it is as it was"          diff "$scratch/text" "$modules/p11-proxy.module"
+check "--undo leaves it"         exits 0 setup --undo
+check "and only that"            has_files "$modules/p11-proxy.module"
+rm "$modules/p11-proxy.module"
+setup "$TARGET" >"$scratch/output" 2>&1
+printf 'x-pool-mix: kernel\n' >>"$modules/p11-proxy.module"
+check "a file that was changed"  exits 1 setup --undo
+check "is left alone"            grep -F "was changed since; remove it by hand: $modules/p11-proxy.module" "$scratch/err"
+check "and only that"            has_files "$modules/p11-proxy.module"
+rm "$modules/p11-proxy.module"
+
+# Modules are hidden by the tokens that they have.
+cp "$TARGET" "$scratch/copy.so"
+write copied "module: $scratch/copy.so"
+write other "module: $SCRIPTED"
+check "the same token by another file" exits 1 setup "$TARGET"
+check "whose file is not overwritten" grep -F "by hand: $modules/copied.module" "$scratch/err"
+check "other tokens are left visible" test "$(grep -c "$modules/other.module" "$scratch/out" "$scratch/err" | grep -c ':0$')" == 2
+rm "$modules/copied.module" "$modules/other.module"
+setup --undo >"$scratch/output" 2>&1
+
+# A second proxy has files of its own.
+cp "$PROXY" "$scratch/p11-proxy-luna.so"
+luna() {
+    as_someone "$TOOL" setup --module "$scratch/p11-proxy-luna.so" "$@"
+}
+setup "$TARGET" >"$scratch/output" 2>&1
+check "a second proxy"           says 0 "writes $modules/p11-proxy-luna.module" luna "$SCRIPTED"
+check "--undo of it"             says 0 "removes $modules/p11-proxy-luna.module" luna --undo
+check "leaves the first"         diff "$scratch/written" <(files)
+setup --undo >"$scratch/output" 2>&1
+kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
+if [[ -n $kit_proxy ]]; then
+    check "p11-kit's own module" says 0 "disable-in: p11-kit-proxy" setup --dry-run "$kit_proxy"
+    check "hides none"           test "$(grep -c '^would write' "$scratch/out")" == 1
+else
+    skip_check "p11-kit's own module" "no p11-kit-proxy.so"
+fi
+
+check "a target that is missing" complains 1 "the target cannot be read: $scratch/none.so" setup "$scratch/none.so"
+check "the proxy as target"      complains 1 "the target is the proxy itself: $PROXY" setup "$PROXY"
+check "no proxy there"           complains 1 "the proxy is not there" "$TOOL" setup --module "$scratch/none.so" "$TARGET"
+done_testing
