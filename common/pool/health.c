@@ -1,11 +1,11 @@
 /* health.c - tests for total failure of a token's generator.
  *
- * How often good bytes are refused, for a chunk of n = 2^23 bytes, the largest:
- *   stuck     a run of 12 equal bytes begins at a given byte with 2^-88; n places: 2^-65. An answer of 9 to
+ * How often good bytes are refused, for an answer of n = 2^24 bytes, the largest:
+ *   stuck     a run of 12 equal bytes begins at a given byte with 2^-88; n places: 2^-64. An answer of 9 to
  *             11 bytes is all one value with 2^-64 at most
  *   biased    one of 256 values 31 times or more in 512: 2^-77.6 (binomial, p = 1/256), n / 512 windows:
- *             2^-63.6
- *   repeated  two of 2^11 blocks of 16 bytes equal: 2^21 pairs, 2^-128 each; n / 2^15 windows: 2^-99
+ *             2^-62.6
+ *   repeated  two of 2^11 blocks of 16 bytes equal: 2^21 pairs, 2^-128 each; n / 2^15 windows: 2^-98
  *   before    8 remembered digests of 64 bits: 2^-61
  *   unwritten the first or last 8 bytes, or a block of 16, as we wrote them: 2^-63
  * Together below 2^-60.
@@ -18,14 +18,10 @@
 
 enum {
     STUCK_RUN = 12,
-    STUCK_WHOLE =
-        9, /* an answer of no more than a run is stuck if it is one value from end to end */
+    STUCK_WHOLE = 9, /* a shorter answer than a run is stuck if it is one value from end to end */
     BIAS_WINDOW = 512,
     BIAS_COUNT = 31,
-    EDGE_BYTES = 8,
-    OPENING_BYTES = 32, /* a digest of 64 bits leaves 192 of these bits open */
-    SMALL_BYTES = 1024,
-    SMALL_PLACES = 2 * SMALL_BYTES / HEALTH_BLOCK_BYTES
+    EDGE_BYTES = 8
 };
 
 static const uint8_t untouched[HEALTH_BLOCK_BYTES] = {
@@ -38,11 +34,11 @@ static uint64_t load64(const uint8_t *bytes)
     return word;
 }
 
-void health_remember(struct health_memory *memory)
+void health_start(struct health *h)
 {
     int saved_errno = errno;
-    memory->remembers =
-        getrandom(memory->key, sizeof memory->key, GRND_NONBLOCK) == (ssize_t)sizeof memory->key;
+    memset(h->recent, 0, sizeof h->recent);
+    h->remembers = getrandom(h->key, sizeof h->key, GRND_NONBLOCK) == (ssize_t)sizeof h->key;
     errno = saved_errno;
 }
 
@@ -98,8 +94,6 @@ static bool is_stuck(const uint8_t *bytes, size_t len_bytes)
     return i < len_bytes && run_around(bytes, len_bytes, i) >= STUCK_RUN;
 }
 
-enum { BIAS_TABLES = 4 };
-
 /* Whether a byte of word is BIAS_COUNT or more; for bytes up to 127 + BIAS_COUNT. */
 static uint64_t has_many(uint64_t word)
 {
@@ -107,27 +101,29 @@ static uint64_t has_many(uint64_t word)
     return (word + (128 - BIAS_COUNT) * each) & 128 * each;
 }
 
-/* Each quarter of a window is counted in a table of its own, so that no count waits for the one before; at most
- * 128 fit a byte, and where none is many, the sum of four does too. */
-static bool is_biased(const uint8_t *bytes, size_t len_bytes)
+/* Each quarter of a window is counted in a table of its own, so that no count waits for the one before. At
+ * most 128 fit a byte, and where none is many, the sum of four fits too. */
+static bool is_biased(struct health *h, const uint8_t *bytes, size_t len_bytes)
 {
     for (size_t start = 0; start < len_bytes; start += BIAS_WINDOW) {
-        uint8_t counts[BIAS_TABLES][256] = {{0}};
         size_t end = len_bytes - start < BIAS_WINDOW ? len_bytes : start + BIAS_WINDOW;
         size_t i = start;
-        for (; i + BIAS_TABLES <= end; i += BIAS_TABLES) {
-            counts[0][bytes[i]]++;
-            counts[1][bytes[i + 1]]++;
-            counts[2][bytes[i + 2]]++;
-            counts[3][bytes[i + 3]]++;
+        if (end - start < BIAS_COUNT)
+            return false;
+        memset(h->counts, 0, sizeof h->counts);
+        for (; i + HEALTH_TABLES <= end; i += HEALTH_TABLES) {
+            h->counts[0][bytes[i]]++;
+            h->counts[1][bytes[i + 1]]++;
+            h->counts[2][bytes[i + 2]]++;
+            h->counts[3][bytes[i + 3]]++;
         }
         for (size_t table = 0; i < end; i++, table++)
-            counts[table][bytes[i]]++;
+            h->counts[table][bytes[i]]++;
 
         uint64_t many = 0;
         for (size_t value = 0; value < 256; value += 8) {
-            uint64_t a = load64(counts[0] + value), b = load64(counts[1] + value);
-            uint64_t c = load64(counts[2] + value), d = load64(counts[3] + value);
+            uint64_t a = load64(h->counts[0] + value), b = load64(h->counts[1] + value);
+            uint64_t c = load64(h->counts[2] + value), d = load64(h->counts[3] + value);
             many |= has_many(a) | has_many(b) | has_many(c) | has_many(d) | has_many(a + b + c + d);
         }
         if (many != 0)
@@ -141,20 +137,22 @@ static bool are_equal_blocks(const uint8_t *one, const uint8_t *other)
     return ((load64(one) ^ load64(other)) | (load64(one + 8) ^ load64(other + 8))) == 0;
 }
 
-/* Whether two blocks of up to HEALTH_WINDOW_BYTES are equal. Every place in places is 0 or the number of
- * a block that hashes there or before; there are at least twice as many as blocks, a power of two. */
-static bool is_repeated(const uint8_t *bytes, size_t len_bytes, uint16_t *places,
-                        size_t place_count)
+/* Whether two blocks of a window are equal. A place is 0 or the number of a block that hashes there or
+ * before it; at most half of the places are used. */
+static bool is_repeated(struct health *h, const uint8_t *bytes, size_t len_bytes)
 {
     size_t blocks = len_bytes / HEALTH_BLOCK_BYTES;
-    memset(places, 0, place_count * sizeof *places);
+    size_t place_count = 2;
+    while (place_count < 2 * blocks)
+        place_count *= 2;
+    memset(h->places, 0, place_count * sizeof *h->places);
     for (size_t i = 0; i < blocks; i++) {
         const uint8_t *block = bytes + i * HEALTH_BLOCK_BYTES;
         size_t place = (size_t)(load64(block) ^ load64(block + 8)) & (place_count - 1);
-        for (; places[place] != 0; place = (place + 1) & (place_count - 1))
-            if (are_equal_blocks(bytes + (size_t)(places[place] - 1) * HEALTH_BLOCK_BYTES, block))
+        for (; h->places[place] != 0; place = (place + 1) & (place_count - 1))
+            if (are_equal_blocks(bytes + (size_t)(h->places[place] - 1) * HEALTH_BLOCK_BYTES, block))
                 return true;
-        places[place] = (uint16_t)(i + 1);
+        h->places[place] = (uint16_t)(i + 1);
     }
     return false;
 }
@@ -180,13 +178,13 @@ static void sip_rounds(uint64_t v[4], int rounds)
     }
 }
 
-/* SipHash-2-4 of OPENING_BYTES. */
-static uint64_t digest(const uint64_t key[2], const uint8_t *opening)
+/* SipHash-2-4 of one block. */
+static uint64_t digest(const uint64_t key[2], const uint8_t *block)
 {
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
                      key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
-    for (size_t i = 0; i <= OPENING_BYTES; i += 8) {
-        uint64_t word = i < OPENING_BYTES ? load64(opening + i) : (uint64_t)OPENING_BYTES << 56;
+    for (size_t i = 0; i <= HEALTH_BLOCK_BYTES; i += 8) {
+        uint64_t word = i < HEALTH_BLOCK_BYTES ? load64(block + i) : (uint64_t)HEALTH_BLOCK_BYTES << 56;
         v[3] ^= word;
         sip_rounds(v, 2);
         v[0] ^= word;
@@ -196,45 +194,41 @@ static uint64_t digest(const uint64_t key[2], const uint8_t *opening)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-static bool came_before(struct health_memory *memory, const uint8_t *bytes, size_t len_bytes)
+/* Whether one of the last answers began with the same block. Remembers this one. */
+static bool came_before(struct health *h, const uint8_t *bytes, size_t len_bytes)
 {
-    if (!memory->remembers || len_bytes < OPENING_BYTES)
+    if (!h->remembers || len_bytes < HEALTH_BLOCK_BYTES)
         return false;
-    uint64_t opening = digest(memory->key, bytes);
+    uint64_t opening = digest(h->key, bytes);
     for (unsigned i = 0; i < HEALTH_RECENT; i++)
-        if (memory->recent[i] == opening)
+        if (h->recent[i] == opening)
             return true;
-    memory->recent[memory->next++ % HEALTH_RECENT] = opening;
+    h->recent[h->next++ % HEALTH_RECENT] = opening;
     return false;
 }
 
-enum health health_test(struct health_memory *memory, const uint8_t *bytes, size_t len_bytes)
+enum health_result health_test(struct health *h, const uint8_t *bytes, size_t len_bytes)
 {
-    if (is_unwritten(bytes, len_bytes))
-        return HEALTH_UNWRITTEN;
-    if (is_stuck(bytes, len_bytes))
-        return HEALTH_STUCK;
-    if (is_biased(bytes, len_bytes))
-        return HEALTH_BIASED;
-    if (memory == NULL) {
-        uint16_t places[SMALL_PLACES];
-        return is_repeated(bytes, len_bytes < SMALL_BYTES ? len_bytes : SMALL_BYTES, places,
-                           SMALL_PLACES)
-                   ? HEALTH_REPEATED
-                   : HEALTH_GOOD;
-    }
-    for (size_t done = 0; done < len_bytes; done += HEALTH_WINDOW_BYTES) {
+    enum health_result result = is_unwritten(bytes, len_bytes) ? HEALTH_UNWRITTEN
+                                : is_stuck(bytes, len_bytes)   ? HEALTH_STUCK
+                                                               : HEALTH_GOOD;
+    for (size_t done = 0; result == HEALTH_GOOD && done < len_bytes; done += HEALTH_WINDOW_BYTES) {
         size_t left = len_bytes - done;
-        if (is_repeated(bytes + done, left < HEALTH_WINDOW_BYTES ? left : HEALTH_WINDOW_BYTES,
-                        memory->places, HEALTH_PLACES))
-            return HEALTH_REPEATED;
+        size_t window = left < HEALTH_WINDOW_BYTES ? left : HEALTH_WINDOW_BYTES;
+        /* Unlocked after each window, so that a short answer does not wait for a long one. */
+        pthread_mutex_lock(&h->lock);
+        if (is_biased(h, bytes + done, window))
+            result = HEALTH_BIASED;
+        else if (is_repeated(h, bytes + done, window) || (done == 0 && came_before(h, bytes, len_bytes)))
+            result = HEALTH_REPEATED;
+        pthread_mutex_unlock(&h->lock);
     }
-    return came_before(memory, bytes, len_bytes) ? HEALTH_REPEATED : HEALTH_GOOD;
+    return result;
 }
 
-const char *health_words(enum health health)
+const char *health_text(enum health_result result)
 {
-    switch (health) {
+    switch (result) {
     case HEALTH_UNWRITTEN:
         return "says that it wrote bytes which it did not write";
     case HEALTH_STUCK:

@@ -1,246 +1,224 @@
-/* pool.c - random bytes that a token made earlier: stripes, epochs, age and demand. */
-#include "pool/pool_inside.h"
+/* pool.c - serves random bytes that a token made earlier: slices, epochs, age and demand. */
+#include "pool/pool_internal.h"
 
 #include <errno.h>
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
-#include "base/move.h"
+#include "base/copy.h"
 #include "base/probes.h"
-#include "base/registers.h"
-#include "base/wiped.h"
+#include "base/wipeonfork.h"
 
-/* Where a test steps in: between the copy and the look after it, between the parts of such a look, and before it is
- * said that a drop has seen to a clone. Nothing in a library. */
+/* A test steps in here: between the copy and the look after it. Nothing in a library. */
 #ifndef POOL_TEST_HOOK
-#define POOL_TEST_HOOK(moment, pool)
+#define POOL_TEST_HOOK(p)
 #endif
 
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 
-/* How much a stripe holds at most: all of them a quarter of the level. */
-static size_t slice_bytes(const struct pool *p)
+/* How much a slice holds at most: all of them a quarter of the target. */
+static size_t slice_bytes_locked(const struct pool *p)
 {
-    size_t stripes = p->stripe_count;
-    if (stripes == 0)
+    size_t slices = p->slice_count;
+    if (slices == 0)
         return 0;
-    size_t slice = min_size(p->level_bytes / 4 / stripes, STRIPE_BYTES);
-    return slice < SLICE_MIN ? 0 : slice;
+    size_t bytes = min_size(p->memory->target_bytes / 4 / slices, SLICE_BYTES);
+    return bytes < SLICE_MIN ? 0 : bytes;
 }
 
-static size_t ring_level_locked(const struct pool *p)
+/* What the ring is to hold beside the slices. */
+static size_t ring_target_locked(const struct pool *p)
 {
-    return p->level_bytes - slice_bytes(p) * p->stripe_count;
+    return p->memory->target_bytes - slice_bytes_locked(p) * p->slice_count;
 }
 
+/* The low mark: below it the filler is woken. */
 static bool is_low_locked(const struct pool *p)
 {
-    return p->ring.held_bytes < ring_level_locked(p) / 2;
+    return p->memory->ring.held_bytes < ring_target_locked(p) / 2;
 }
 
-static bool is_too_old(const struct pool *p, int64_t born_ns, int64_t now_ns)
+static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, int64_t now_ns)
 {
-    /* A clock that went back proves nothing about age: too old. */
-    return GUARD(AGE) && (now_ns < born_ns || now_ns - born_ns > p->max_age_ns);
-}
-
-/* After a change: says so, and lets the next one in. */
-static void release(struct pool *p)
-{
-    pool_tell_locked(p);
-    lock_release(&p->lock);
+    /* A clock that went back proves nothing about age. */
+    return SAFEGUARD(AGE) && (now_ns < fetched_ns || now_ns - fetched_ns > m->max_age_ns);
 }
 
 static void drop_locked(struct pool *p, enum pool_drop cause)
 {
-    uint64_t next = atomic_load(&p->epoch) + 1;
-    size_t lost;
-    PROBE(drop, cause, p->ring.held_bytes);
-    atomic_store(&p->epoch, next != 0 ? next : 1);
-    while ((lost = ring_drop_oldest(&p->ring, p->ring_bytes)) != 0)
-        p->counts.dropped_bytes += lost;
-    p->counts.drops[cause]++;
+    struct pool_memory *m = p->memory;
+    PROBE(drop, cause, m->ring.held_bytes);
+    if (atomic_load(&m->epoch) != 0)
+        atomic_store(&m->epoch, ++m->last_epoch);
+    m->counts.dropped_bytes += pool_shrink_ring_locked(p, 0);
+    m->counts.drops[cause]++;
+    /* After a failed health test the answer that decides has to be as long, and it is demand that makes it so. */
+    if (cause == POOL_DROP_HEALTH)
+        return;
+    m->served_lately = 0;
+    m->target_bytes = min_size(POOL_TARGET_MIN, m->most_bytes);
 }
 
-/* Wipes what is too old, and all if a clock stepped. Half of a pool that nobody drank is enough for the next
- * time. Returns the time. */
+/* Wipes what is too old, and all if a clock stepped or the sentinel vanished. Returns the time. */
 static int64_t expire_locked(struct pool *p)
 {
-    bool lost = false;
+    struct pool_memory *m = p->memory;
     /* Read under the lock, so no other thread has seen a later one. */
     int64_t now_ns = clock_ticks_ns();
-    if (atomic_load(&p->epoch) == 0)
-        return now_ns;
-    bool went_back = now_ns < p->seen_ns;
-    p->seen_ns = now_ns;
-    while (p->ring.count != 0 && is_too_old(p, ring_oldest_born_ns(&p->ring), now_ns)) {
-        p->counts.expired_bytes += ring_drop_oldest(&p->ring, p->ring_bytes);
-        lost = true;
-    }
-    if (lost && p->level_bytes / 2 >= POOL_LEVEL_MIN)
-        pool_set_level_locked(p, p->level_bytes / 2);
+    bool went_back = now_ns < m->seen_ns;
+    m->seen_ns = now_ns;
+    for (; now_ns - m->halved_ns >= NS_PER_S && m->served_lately != 0; m->halved_ns += NS_PER_S)
+        m->served_lately /= 2;
+    if (m->served_lately == 0)
+        m->halved_ns = now_ns;
+    while (m->ring.count != 0 && is_too_old_locked(m, ring_oldest_ns(&m->ring), now_ns))
+        m->counts.expired_bytes += ring_drop_oldest(&m->ring, &p->ring_memory);
 
     int64_t offset_ns = clock_offset_ns();
-    int64_t step_ns = offset_ns - p->clock_offset_ns;
+    int64_t step_ns = offset_ns - m->clock_offset_ns;
     bool stepped = went_back || step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    /* Both NULL in a child that a signal handler made just here. */
-    _Atomic uint64_t *sentinel = p->sentinel;
-    const _Atomic uint32_t *generation = p->generation;
-    bool vanished = sentinel != NULL && atomic_load(sentinel) == 0;
-    uint32_t now = generation != NULL ? atomic_load(generation) : 0;
-    bool cloned = generation != NULL && now != atomic_load(&p->generation_seen);
-    if (!stepped && !vanished && !cloned)
+    bool vanished = atomic_load(p->sentinel) == 0;
+    if ((!stepped && !vanished) || atomic_load(&m->epoch) == 0)
         return now_ns;
-    /* Perhaps this is a second life of one memory image: what it holds may be served elsewhere too. */
-    p->clock_offset_ns = offset_ns;
-    drop_locked(p, cloned ? POOL_DROP_CLONE : stepped ? POOL_DROP_CLOCK : POOL_DROP_SENTINEL);
-    /* Not before: who draws meanwhile must not find that all is well, and the old epoch. */
-    POOL_TEST_HOOK(BEFORE_THE_CLONE_IS_SEEN_TO, p);
-    if (generation != NULL)
-        atomic_store(&p->generation_seen, now);
-    if (wiped_reassert(p, p->mapped_bytes) == 0 && sentinel != NULL)
-        atomic_store(sentinel, 1);
+    /* This may be the second life of one memory image, and the first may have served the same bytes. */
+    m->clock_offset_ns = offset_ns;
+    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_MEMORY);
+    /* Only after the drop: a draw beside it must not find the sentinel set and the old epoch. */
+    if (wipeonfork_reassert(m, p->mapped_bytes) == 0)
+        atomic_store(p->sentinel, 1);
+    else
+        atomic_store(&m->epoch, 0);
     return now_ns;
 }
 
-/* Whether bytes that came in at that epoch may be served, now. */
-__attribute__((always_inline)) static inline bool
-is_intact(const struct pool *p, const _Atomic uint64_t *sentinel, uint64_t epoch)
+/* Whether bytes that came in at that epoch may be served now. */
+static inline bool is_intact(const struct pool *p, uint64_t epoch)
 {
-    const _Atomic uint32_t *generation = p->generation;
-    uint32_t seen = atomic_load_explicit(&p->generation_seen, memory_order_acquire);
-    if (generation == NULL || atomic_load_explicit(generation, memory_order_acquire) != seen ||
-        (GUARD(DROPPABLE) && atomic_load_explicit(sentinel, memory_order_acquire) == 0))
-        return false;
-    POOL_TEST_HOOK(BETWEEN_TWO_LOOKS, p);
-    /* Last: whoever sees to what the others tell of moves it on first, and then says that all is well. */
-    return epoch != 0 && atomic_load_explicit(&p->epoch, memory_order_acquire) == epoch;
+    bool vanished = atomic_load_explicit(p->sentinel, memory_order_acquire) == 0;
+    return !(SAFEGUARD(DROPPABLE) && vanished) && epoch != 0 &&
+           atomic_load_explicit(&p->memory->epoch, memory_order_acquire) == epoch;
 }
 
-/* What is held from there on; nothing, too, if all was wiped since next was read. */
-static size_t held_from(const struct stripe *s, size_t next)
+static inline void note_draw(struct pool_line *line, size_t len_bytes)
 {
-    size_t end = s->end;
-    return end > next ? end - next : 0;
+    uint64_t draws = atomic_load_explicit(&line->draws, memory_order_relaxed);
+    uint64_t bytes = atomic_load_explicit(&line->drawn_bytes, memory_order_relaxed);
+    atomic_store_explicit(&line->draws, draws + 1, memory_order_relaxed);
+    atomic_store_explicit(&line->drawn_bytes, bytes + len_bytes, memory_order_relaxed);
 }
 
-/* Returns how many bytes that lost. */
-static size_t wipe_stripe_locked(struct stripe *s)
+/* Moves bytes from the ring behind those that the slice holds. Expects both locks held. */
+static void refill_slice_locked(struct pool *p, struct slice *s, size_t len_bytes)
 {
-    size_t next = s->next;
-    size_t lost = held_from(s, next);
-    wipe_bytes(s->bytes + next, lost);
-    s->next = s->end = 0;
-    stripe_tell_locked(s);
-    return lost;
+    struct pool_memory *m = p->memory;
+    size_t kept = s->end - s->next;
+    size_t slice_bytes = slice_bytes_locked(p);
+    if (slice_bytes < len_bytes)
+        return;
+    /* From one segment if it is enough, so that the slice's time is exact. */
+    size_t more = min_size(slice_bytes - kept, ring_oldest_bytes(&m->ring));
+    if (kept + more < len_bytes)
+        more = min_size(len_bytes - kept, m->ring.held_bytes);
+    if (kept + more < len_bytes)
+        return;
+    memmove(s->bytes, s->bytes + s->next, kept);
+    wipe_bytes(s->bytes + kept, s->next);
+    int64_t fetched_ns = ring_move(&m->ring, &p->ring_memory, s->bytes + kept, more);
+    m->served_lately += more;
+    if (kept == 0 || fetched_ns < s->fetched_ns)
+        s->fetched_ns = fetched_ns;
+    s->next = 0;
+    s->end = (uint32_t)(kept + more);
+    s->epoch = atomic_load(&m->epoch);
 }
 
-/* Makes s hold at least len_bytes that may be served now, out of the ring where needed.
- * Apart, as is take_from_ring(): most draws need neither, nor room for what these keep. */
-__attribute__((noinline)) static bool ready_stripe_locked(struct pool *p, struct stripe *s,
-                                                          size_t len_bytes, bool *low)
+/* Makes s hold at least len_bytes that may be served now, if the ring can. Apart from pool_take(), because most
+ * draws do not need it. */
+__attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struct slice *s,
+                                                           size_t len_bytes, bool *low)
 {
-    lock_acquire(&p->lock);
+    struct pool_memory *m = p->memory;
+    pthread_mutex_lock(&m->lock);
     int64_t now_ns = expire_locked(p);
-    uint64_t epoch = atomic_load(&p->epoch);
-    if (s->end != s->next && s->epoch != epoch)
-        p->counts.dropped_bytes += wipe_stripe_locked(s);
-    else if (s->end != s->next && is_too_old(p, s->born_ns, now_ns))
-        p->counts.expired_bytes += wipe_stripe_locked(s);
-    s->checked_ns = now_ns;
-
-    size_t next = s->next;
-    size_t kept = held_from(s, next);
-    size_t slice = slice_bytes(p);
-    if (kept < len_bytes && slice >= len_bytes && epoch != 0) {
-        /* All from one piece where one is enough, so that the stripe's date is exact. */
-        size_t more = min_size(slice - kept, ring_oldest_bytes(&p->ring));
-        if (kept + more < len_bytes)
-            more = min_size(len_bytes - kept, p->ring.held_bytes);
-        if (kept + more >= len_bytes) {
-            memmove(s->bytes, s->bytes + next, kept);
-            wipe_bytes(s->bytes + kept, next);
-            int64_t born_ns = ring_move(&p->ring, p->ring_bytes, s->bytes + kept, more);
-            if (kept == 0 || born_ns < s->born_ns)
-                s->born_ns = born_ns;
-            s->next = 0;
-            s->end = (uint32_t)(kept + more);
-            s->epoch = epoch;
-            registers_forget();
-        }
+    bool dropped = s->epoch != atomic_load(&m->epoch);
+    if (s->end != s->next && (dropped || is_too_old_locked(m, s->fetched_ns, now_ns))) {
+        size_t lost = s->end - s->next;
+        wipe_bytes(s->bytes + s->next, lost);
+        s->next = s->end = 0;
+        *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += lost;
     }
+    s->checked_ns = now_ns;
+    if (s->end - s->next < len_bytes && atomic_load(&m->epoch) != 0)
+        refill_slice_locked(p, s, len_bytes);
     *low = is_low_locked(p);
-    release(p);
-    return held_from(s, s->next) >= len_bytes;
+    pthread_mutex_unlock(&m->lock);
+    return s->end - s->next >= len_bytes;
 }
 
 static void count_dropped(struct pool *p, size_t len_bytes)
 {
-    lock_acquire(&p->lock);
-    p->counts.dropped_bytes += len_bytes;
-    release(p);
+    pthread_mutex_lock(&p->memory->lock);
+    p->memory->counts.dropped_bytes += len_bytes;
+    pthread_mutex_unlock(&p->memory->lock);
 }
 
-static enum pool_answer take_from_stripe_locked(struct pool *p, struct stripe *s, uint8_t *buf,
-                                                size_t len_bytes)
+static inline enum pool_answer take_from_slice_locked(struct pool *p, unsigned number, uint8_t *buf,
+                                                      size_t len_bytes)
 {
+    struct slice *s = &p->memory->slices[number];
     bool low = false;
-    const _Atomic uint64_t *sentinel = p->sentinel;
-    if (s->end - s->next < len_bytes || clock_ticks_ns() != s->checked_ns ||
-        !is_intact(p, sentinel, s->epoch)) {
-        if (!ready_stripe_locked(p, s, len_bytes, &low))
+    if (s->end - s->next < len_bytes || clock_ticks_ns() != s->checked_ns || !is_intact(p, s->epoch)) {
+        if (!prepare_slice_locked(p, s, len_bytes, &low))
             return POOL_MISS;
     }
     uint64_t epoch = s->epoch;
-    move_bytes(buf, s->bytes + s->next, len_bytes);
-    POOL_TEST_HOOK(AFTER_THE_COPY, p);
+    copy_and_wipe(buf, s->bytes + s->next, len_bytes);
     s->next += (uint32_t)len_bytes;
-    /* Dropped, or the address space copied, while we copied: nobody gets these. */
-    if (GUARD(POST_COPY) && !is_intact(p, sentinel, epoch)) {
+    POOL_TEST_HOOK(p);
+    /* Dropped, or the address space copied, during the copy: then these bytes are served to no caller. */
+    if (SAFEGUARD(POST_COPY) && !is_intact(p, epoch)) {
         wipe_bytes(buf, len_bytes);
         count_dropped(p, len_bytes);
         return POOL_MISS;
     }
-    s->served++;
-    s->served_bytes += len_bytes;
-    stripe_tell_locked(s);
+    note_draw(&p->lines[number], len_bytes);
     return low ? POOL_SERVED_LOW : POOL_SERVED;
 }
 
 __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p, uint8_t *buf,
                                                                  size_t len_bytes)
 {
+    struct pool_memory *m = p->memory;
     enum pool_answer answer = POOL_MISS;
-    lock_acquire(&p->lock);
+    pthread_mutex_lock(&m->lock);
     expire_locked(p);
-    uint64_t epoch = atomic_load(&p->epoch);
-    const _Atomic uint64_t *sentinel = p->sentinel;
-    if (epoch != 0 && p->ring.held_bytes >= len_bytes) {
-        ring_move(&p->ring, p->ring_bytes, buf, len_bytes);
-        POOL_TEST_HOOK(AFTER_THE_COPY, p);
-        if (!GUARD(POST_COPY) || is_intact(p, sentinel, epoch)) {
+    uint64_t epoch = atomic_load(&m->epoch);
+    if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
+        ring_move(&m->ring, &p->ring_memory, buf, len_bytes);
+        m->served_lately += len_bytes;
+        POOL_TEST_HOOK(p);
+        if (!SAFEGUARD(POST_COPY) || is_intact(p, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
-            p->counts.served++;
-            p->counts.served_bytes += len_bytes;
+            note_draw(&p->lines[POOL_SLICES_MAX], len_bytes);
         } else {
             wipe_bytes(buf, len_bytes);
-            p->counts.dropped_bytes += len_bytes;
+            m->counts.dropped_bytes += len_bytes;
         }
     }
-    release(p);
+    pthread_mutex_unlock(&m->lock);
     return answer;
 }
 
 enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
 {
-    unsigned stripes = p->stripe_count;
-    if (stripes != 0 && len_bytes <= STRIPE_TAKE_MAX) {
-        unsigned cpu = (unsigned)sched_getcpu();
-        struct stripe *s = &p->stripes[cpu < stripes ? cpu : cpu % stripes];
-        if (!GUARD(LOCK) || try_lock_acquire(&s->lock)) {
-            enum pool_answer answer = take_from_stripe_locked(p, s, buf, len_bytes);
-            try_lock_release(&s->lock);
+    if (p->slice_count != 0 && len_bytes <= SLICE_TAKE_MAX) {
+        unsigned number = (unsigned)sched_getcpu();
+        if (number >= p->slice_count)
+            number %= p->slice_count;
+        struct try_lock *lock = &p->memory->slices[number].lock;
+        if (!SAFEGUARD(LOCK) || try_lock_acquire(lock)) {
+            enum pool_answer answer = take_from_slice_locked(p, number, buf, len_bytes);
+            try_lock_release(lock);
             if (answer != POOL_MISS)
                 return answer;
         }
@@ -248,126 +226,72 @@ enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
     return take_from_ring(p, buf, len_bytes);
 }
 
-bool pool_fill_begin(struct pool *p, size_t most_bytes, size_t own_bytes, struct pool_fill *fill)
+bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, struct pool_fetch *fetch)
 {
-    bool begun = false;
-    lock_acquire(&p->lock);
-    if (own_bytes != 0) {
-        p->counts.missed++;
-        pool_set_level_locked(p, p->level_bytes != 0 ? p->level_bytes * 2 : POOL_LEVEL_MIN);
+    struct pool_memory *m = p->memory;
+    *fetch = (struct pool_fetch){0};
+    pthread_mutex_lock(&m->lock);
+    expire_locked(p);
+    if (caller_bytes != 0) {
+        m->counts.missed++;
+        m->served_lately += caller_bytes;
     }
-    uint64_t epoch = atomic_load(&p->epoch);
-    size_t level = ring_level_locked(p);
-    size_t wanted = level > p->ring.held_bytes ? level - p->ring.held_bytes : 0;
-    wanted = min_size(wanted + own_bytes, most_bytes);
-    size_t offset;
-    size_t len_bytes;
-    uint8_t *ring_bytes = p->ring_bytes; /* NULL once wiped */
-    if (epoch != 0 && wanted > 0 && ring_bytes != NULL &&
-        ring_open(&p->ring, min_size(own_bytes, wanted), wanted, &offset, &len_bytes)) {
-        *fill = (struct pool_fill){.bytes = ring_bytes + offset,
-                                   .len_bytes = len_bytes,
-                                   .epoch = epoch,
-                                   .born_ns = clock_ticks_ns()};
-        begun = true;
-    }
-    release(p);
-    if (begun)
-        health_prefill(fill->bytes, fill->len_bytes);
-    return begun;
+    /* Twice what was served lately, in whole KiB; not less than now as long as that is in demand. */
+    size_t target = (2 * m->served_lately + 1023) / 1024 * 1024;
+    target = target > POOL_TARGET_MIN ? target : POOL_TARGET_MIN;
+    m->target_bytes = min_size(target, m->most_bytes);
+    size_t ring_target = ring_target_locked(p);
+    size_t wanted = ring_target > m->ring.held_bytes ? ring_target - m->ring.held_bytes : 0;
+    wanted = min_size(wanted + caller_bytes, most_bytes);
+    fetch->epoch = atomic_load(&m->epoch);
+    if (caller_bytes == 0 && !is_low_locked(p))
+        wanted = 0;
+    if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
+        fetch->bytes = ring_open(&m->ring, &p->ring_memory, min_size(caller_bytes, wanted), wanted,
+                                 &fetch->len_bytes);
+    pthread_mutex_unlock(&m->lock);
+    if (fetch->bytes == NULL)
+        return false;
+    fetch->fetched_ns = clock_ticks_ns();
+    health_prefill(fetch->bytes, fetch->len_bytes);
+    return true;
 }
 
-size_t pool_fill_end(struct pool *p, struct pool_fill *fill, size_t written_bytes, uint8_t *own,
-                     size_t own_bytes, enum health *health)
+size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_bytes, uint8_t *caller_buf,
+                      size_t caller_bytes)
 {
-    /* The region is ours alone until ring_close(), and so is the health test's memory. */
-    *health = HEALTH_GOOD;
-    if (GUARD(HEALTH) && written_bytes != 0)
-        *health = health_test(&p->health, fill->bytes, written_bytes);
-    size_t good_bytes = *health == HEALTH_GOOD ? written_bytes : 0;
-    own_bytes = min_size(own_bytes, good_bytes);
-    wipe_bytes(fill->bytes + good_bytes, fill->len_bytes - good_bytes);
-    if (own_bytes != 0)
-        move_bytes(own, fill->bytes, own_bytes);
-    registers_forget();
+    struct pool_memory *m = p->memory;
+    caller_bytes = min_size(caller_bytes, good_bytes);
+    wipe_bytes(fetch->bytes + good_bytes, fetch->len_bytes - good_bytes);
+    if (caller_bytes != 0)
+        copy_and_wipe(caller_buf, fetch->bytes, caller_bytes);
 
-    lock_acquire(&p->lock);
-    uint64_t epoch = atomic_load(&p->epoch);
-    if (epoch == 0) {
-        /* Forked since: what was copied may be what the kernel left there, zeros. */
-        lock_release(&p->lock);
-        wipe_bytes(fill->bytes, fill->len_bytes);
-        if (own_bytes != 0)
-            wipe_bytes(own, own_bytes);
+    pthread_mutex_lock(&m->lock);
+    uint64_t epoch = atomic_load(&m->epoch);
+    if (epoch != fetch->epoch) {
+        wipe_bytes(fetch->bytes, fetch->len_bytes);
+        good_bytes = caller_bytes;
+    }
+    ring_close(&m->ring, &p->ring_memory, caller_bytes, good_bytes, fetch->fetched_ns);
+    if (good_bytes > caller_bytes) {
+        m->counts.fetches++;
+        m->counts.fetched_bytes += good_bytes - caller_bytes;
+    }
+    pthread_mutex_unlock(&m->lock);
+    /* Forked since: what was copied may be what the kernel left there, zeros. */
+    if (epoch == 0 && caller_bytes != 0) {
+        wipe_bytes(caller_buf, caller_bytes);
         return 0;
     }
-    if (epoch != fill->epoch) {
-        wipe_bytes(fill->bytes, fill->len_bytes);
-        good_bytes = own_bytes;
-    }
-    ring_close(&p->ring, own_bytes, good_bytes, fill->born_ns);
-    if (good_bytes > own_bytes) {
-        p->counts.fills++;
-        p->counts.filled_bytes += good_bytes - own_bytes;
-    }
-    p->counts.alarms += *health != HEALTH_GOOD;
-    release(p);
-    return own_bytes;
-}
-
-bool pool_is_low(struct pool *p)
-{
-    lock_acquire(&p->lock);
-    bool low = is_low_locked(p);
-    lock_release(&p->lock);
-    return low;
-}
-
-uint64_t pool_misses(struct pool *p)
-{
-    lock_acquire(&p->lock);
-    uint64_t misses = p->counts.missed;
-    lock_release(&p->lock);
-    return misses;
+    return caller_bytes;
 }
 
 void pool_drop(struct pool *p, enum pool_drop cause)
 {
-    int saved_errno = errno;
-    size_t lost = 0;
-    lock_acquire(&p->lock);
+    pthread_mutex_lock(&p->memory->lock);
     drop_locked(p, cause);
-    lock_release(&p->lock);
-    for (unsigned i = 0; i < p->stripe_count; i++) {
-        pool_lock_stripe(&p->stripes[i]);
-        lost += wipe_stripe_locked(&p->stripes[i]);
-        try_lock_release(&p->stripes[i].lock);
-    }
-    count_dropped(p, lost);
-    errno = saved_errno;
-}
-
-int64_t pool_expire(struct pool *p)
-{
-    int saved_errno = errno;
-    int64_t now_ns = clock_ticks_ns();
-    int64_t oldest_ns = INT64_MAX;
-    uint64_t lost = 0;
-    for (unsigned i = 0; i < p->stripe_count; i++) {
-        struct stripe *s = &p->stripes[i];
-        pool_lock_stripe(s);
-        if (s->end != s->next && is_too_old(p, s->born_ns, now_ns))
-            lost += wipe_stripe_locked(s);
-        if (s->end != s->next && s->born_ns < oldest_ns)
-            oldest_ns = s->born_ns;
-        try_lock_release(&s->lock);
-    }
-    lock_acquire(&p->lock);
-    p->counts.expired_bytes += lost;
-    expire_locked(p);
-    if (p->ring.count != 0 && ring_oldest_born_ns(&p->ring) < oldest_ns)
-        oldest_ns = ring_oldest_born_ns(&p->ring);
-    release(p);
-    errno = saved_errno;
-    return oldest_ns == INT64_MAX ? -1 : oldest_ns + p->max_age_ns + 1;
+    pthread_mutex_unlock(&p->memory->lock);
+    size_t lost = pool_wipe_slices(p);
+    if (lost != 0)
+        count_dropped(p, lost);
 }

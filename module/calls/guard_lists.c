@@ -2,7 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/forward.h"
+#include "calls/own.h"
+#include "state/slots.h"
 #include "state/settings.h"
 
 enum {
@@ -21,7 +22,7 @@ static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
  * The whole list in one piece, so that what is counted is what is copied. *list is the caller's to free(),
  * unless it is usual.
  */
-static CK_RV fetch_list(CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list,
+static CK_RV fetch_list(const struct p11_functions *functions, CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list,
                         CK_ULONG *count)
 {
     CK_ULONG room = MECHANISMS_USUAL;
@@ -29,13 +30,13 @@ static CK_RV fetch_list(CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_
     *list = usual;
     for (int i = 0; i < TRIES && rv == CKR_BUFFER_TOO_SMALL; i++) {
         *count = room;
-        rv = target.C_GetMechanismList(slot, *list, count);
+        rv = functions->C_GetMechanismList(slot, *list, count);
         if (rv != CKR_BUFFER_TOO_SMALL)
             break;
         if (*list != usual)
             free(*list);
         *list = NULL;
-        rv = target.C_GetMechanismList(slot, NULL, &room);
+        rv = functions->C_GetMechanismList(slot, NULL, &room);
         if (rv != CKR_OK)
             return rv;
         *list = calloc(room + 1, sizeof **list);
@@ -58,20 +59,20 @@ static CK_ULONG remove_hidden(const struct policy *policy, CK_MECHANISM_TYPE *li
     return kept;
 }
 
-CK_RV proxy_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
+CK_RV own_C_GetMechanismList(const struct p11_functions *functions, CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
                                CK_ULONG_PTR pulCount)
 {
     const struct policy *policy = policy_in_force();
     CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
     CK_MECHANISM_TYPE *list;
     CK_ULONG kept;
-    if (LIKELY(policy == NULL) || policy_is_audit(policy) || pulCount == NULL) {
-        CK_RV rv = target.C_GetMechanismList(slotID, pMechanismList, pulCount);
-        note_answer_of_slot(slotID, rv);
+    if (policy == NULL || policy_is_audit(policy) || pulCount == NULL) {
+        CK_RV rv = functions->C_GetMechanismList(slotID, pMechanismList, pulCount);
+        slots_note_code(slotID, rv);
         return rv;
     }
-    CK_RV rv = fetch_list(slotID, usual, &list, &kept);
-    note_answer_of_slot(slotID, rv);
+    CK_RV rv = fetch_list(functions, slotID, usual, &list, &kept);
+    slots_note_code(slotID, rv);
     if (rv == CKR_OK) {
         kept = remove_hidden(policy, list, kept);
         if (pMechanismList != NULL && *pulCount < kept)
@@ -107,15 +108,15 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
-CK_RV proxy_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
+CK_RV own_C_GetMechanismInfo(const struct p11_functions *functions, CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
                                CK_MECHANISM_INFO_PTR pInfo)
 {
     const struct policy *policy = policy_in_force();
-    bool enforced = UNLIKELY(policy != NULL) && !policy_is_audit(policy);
+    bool enforced = policy != NULL && !policy_is_audit(policy);
     if (enforced && is_hidden(policy, type))
         return CKR_MECHANISM_INVALID;
-    CK_RV rv = target.C_GetMechanismInfo(slotID, type, pInfo);
-    note_answer_of_slot(slotID, rv);
+    CK_RV rv = functions->C_GetMechanismInfo(slotID, type, pInfo);
+    slots_note_code(slotID, rv);
     if (!enforced || rv != CKR_OK || pInfo == NULL)
         return rv;
 

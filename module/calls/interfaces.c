@@ -1,157 +1,163 @@
-/* interfaces.c - the three functions that we export: the ways to our lists. */
+/* interfaces.c - the three functions that the module exports: the ways to its lists. */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "calls/forward.h"
-#include "calls/lifecycle.h"
-#include "calls/lists.h"
+#include "calls/own.h"
 #include "state/settings.h"
-
-enum { INTERFACES_MAX = 64 };
 
 #define EXPORT __attribute__((visibility("default")))
 
 static const char standard_name[] = "PKCS 11";
 
-/* What we ever gave out. Entries stay: applications keep pointers to them. Guarded by state->lock. */
-static CK_INTERFACE given[INTERFACES_MAX];
-static unsigned given_count;
+/* What was ever given out. Entries stay, because applications keep pointers to them. */
+static struct given {
+    CK_INTERFACE interface;
+    struct given *earlier;
+} *given;
+static pthread_mutex_t given_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool is_standard_name(const CK_UTF8CHAR *name)
-{
-    return name != NULL && strcmp((const char *)name, standard_name) == 0;
-}
-
-/* The version that our list from C_GetFunctionList claims: the target's, but never more than 2.40,
- * since a list that comes that way ends there. */
-static CK_VERSION plain_version(void)
-{
-    const CK_FUNCTION_LIST *plain = target_plain_list();
-    CK_VERSION highest = {2, 40};
-    return plain != NULL && plain->version.major <= 2 ? plain->version : highest;
-}
-
-/* A vendor's interface leads past the policy, since nobody knows what its functions take. */
-static bool leads_past_policy(const CK_INTERFACE *theirs)
+/* A vendor's interface leads past the policy, since what its functions take is not known. */
+static bool leads_past_policy(const CK_INTERFACE *targets)
 {
     const struct policy *policy = policy_in_force();
-    return policy != NULL && !policy_is_audit(policy) && !is_standard_name(theirs->pInterfaceName);
+    return policy != NULL && !policy_is_audit(policy) && !target_is_standard(targets);
 }
 
-/* Our interface that stands for one of the target's. NULL if there were too many, or if it is not offered. */
-static CK_INTERFACE *give(const CK_INTERFACE *theirs)
+/* Our interface that stands for one of the target's. NULL if it is not offered, or if there is no memory. */
+static CK_INTERFACE *give(const CK_INTERFACE *targets)
 {
-    CK_INTERFACE ours = *theirs;
-    if (leads_past_policy(theirs))
+    CK_INTERFACE ours = *targets;
+    if (targets->pInterfaceName == NULL || leads_past_policy(targets))
         return NULL;
-    if (is_standard_name(theirs->pInterfaceName)) {
-        const CK_VERSION *version = theirs->pFunctionList;
+    if (target_is_standard(targets)) {
         ours.pInterfaceName = (CK_UTF8CHAR *)standard_name;
-        ours.pFunctionList = (void *)list_of_version(version->major, version->minor);
+        ours.pFunctionList = own_list(target_list_number(targets->pFunctionList));
+        if (ours.pFunctionList == NULL)
+            return NULL;
     }
-    CK_INTERFACE *found = NULL;
-    lock_acquire(&state->lock);
-    for (unsigned i = 0; i < given_count && found == NULL; i++)
-        if (given[i].pInterfaceName == ours.pInterfaceName &&
-            given[i].pFunctionList == ours.pFunctionList && given[i].flags == ours.flags)
-            found = &given[i];
-    if (found == NULL && given_count < INTERFACES_MAX) {
-        found = &given[given_count++];
-        *found = ours;
+    pthread_mutex_lock(&given_lock);
+    struct given *one = given;
+    while (one != NULL && (one->interface.pInterfaceName != ours.pInterfaceName ||
+                           one->interface.pFunctionList != ours.pFunctionList ||
+                           one->interface.flags != ours.flags))
+        one = one->earlier;
+    if (one == NULL && (one = malloc(sizeof *one)) != NULL) {
+        *one = (struct given){ours, given};
+        given = one;
     }
-    lock_release(&state->lock);
-    return found;
+    pthread_mutex_unlock(&given_lock);
+    return one != NULL ? &one->interface : NULL;
 }
 
-/* The one interface of a target that has no getter for them. */
+/* The one interface of a target that has no getter for them: its list from C_GetFunctionList. */
 static CK_INTERFACE *give_plain(void)
 {
-    CK_VERSION version = plain_version();
-    CK_INTERFACE plain = {.pInterfaceName = (CK_UTF8CHAR *)standard_name,
-                          .pFunctionList = &version};
-    return give(&plain);
+    static CK_INTERFACE plain = {.pInterfaceName = (CK_UTF8CHAR *)standard_name};
+    plain.pFunctionList = own_list(0);
+    return &plain;
 }
 
-CK_RV proxy_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
+void interfaces_free(void)
 {
+    while (given != NULL) {
+        struct given *one = given;
+        given = one->earlier;
+        free(one);
+    }
+}
+
+CK_RV own_C_GetFunctionList(const struct p11_functions *functions,
+                            CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
+{
+    (void)functions;
     if (ppFunctionList == NULL)
         return CKR_ARGUMENTS_BAD;
-    life_prepare_target();
-    CK_VERSION version = plain_version();
-    *ppFunctionList = (CK_FUNCTION_LIST_PTR)list_of_version(version.major, version.minor);
+    if (!module_prepare())
+        return CKR_HOST_MEMORY;
+    module_prepare_target();
+    struct p11_functions *list = own_list(0);
+    /* Nothing was loaded: C_Initialize, which is next, will say why. */
+    if (list->version.major == 0)
+        list->version = (CK_VERSION){2, 40};
+    *ppFunctionList = (CK_FUNCTION_LIST_PTR)list;
     return CKR_OK;
 }
 
-CK_RV proxy_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
+CK_RV own_C_GetInterfaceList(const struct p11_functions *functions, CK_INTERFACE_PTR pInterfacesList,
+                             CK_ULONG_PTR pulCount)
 {
-    CK_INTERFACE theirs[INTERFACES_MAX];
-    CK_INTERFACE ours[INTERFACES_MAX];
-    CK_ULONG count = INTERFACES_MAX;
+    size_t count;
     CK_ULONG kept = 0;
+    (void)functions;
     if (pulCount == NULL)
         return CKR_ARGUMENTS_BAD;
-    life_prepare_target();
-    if (target_interface_list() != NULL) {
-        CK_RV rv = target_interface_list()(theirs, &count);
-        if (rv != CKR_OK)
-            return rv;
-        for (CK_ULONG i = 0; i < count; i++) {
-            CK_INTERFACE *interface = give(&theirs[i]);
-            if (interface != NULL)
-                ours[kept++] = *interface;
-        }
-    } else
-        ours[kept++] = *give_plain();
-
-    CK_ULONG room = *pulCount;
+    if (!module_prepare())
+        return CKR_HOST_MEMORY;
+    module_prepare_target();
+    const CK_INTERFACE *targets = target_interfaces(&count);
+    CK_ULONG room = pInterfacesList != NULL ? *pulCount : 0;
+    for (size_t i = 0; i < count; i++) {
+        const CK_INTERFACE *interface = give(&targets[i]);
+        if (interface != NULL && kept++ < room)
+            pInterfacesList[kept - 1] = *interface;
+    }
+    if (count == 0 && kept++ < room)
+        pInterfacesList[0] = *give_plain();
     *pulCount = kept;
-    if (pInterfacesList == NULL)
-        return CKR_OK;
-    if (room < kept)
-        return CKR_BUFFER_TOO_SMALL;
-    memcpy(pInterfacesList, ours, kept * sizeof *ours);
-    return CKR_OK;
+    return pInterfacesList == NULL || kept <= room ? CKR_OK : CKR_BUFFER_TOO_SMALL;
 }
 
-CK_RV proxy_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                           CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+/* As the target's own C_GetInterface answers. */
+static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS flags, CK_INTERFACE **ours)
 {
     CK_INTERFACE *interface = NULL;
+    CK_RV rv = target_get_interface()(name, version, &interface, flags);
+    /* The default, if that is a vendor's: then the standard one. */
+    if (rv == CKR_OK && interface != NULL && name == NULL && leads_past_policy(interface))
+        rv = target_get_interface()((CK_UTF8CHAR_PTR)standard_name, version, &interface, flags);
+    if (rv == CKR_OK && interface != NULL)
+        *ours = give(interface);
+    return rv;
+}
+
+static bool is_plain(const CK_UTF8CHAR *name, const CK_VERSION *version, CK_FLAGS flags)
+{
+    CK_VERSION plain = own_list(0)->version;
+    return (name == NULL || strcmp((const char *)name, standard_name) == 0) && flags == 0 &&
+           (version == NULL || (version->major == plain.major && version->minor == plain.minor));
+}
+
+CK_RV own_C_GetInterface(const struct p11_functions *functions, CK_UTF8CHAR_PTR pInterfaceName,
+                         CK_VERSION_PTR pVersion, CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+{
+    CK_INTERFACE *interface = NULL;
+    CK_RV rv = CKR_OK;
+    (void)functions;
     if (ppInterface == NULL)
         return CKR_ARGUMENTS_BAD;
-    life_prepare_target();
-    if (target_interface() != NULL) {
-        CK_RV rv = target_interface()(pInterfaceName, pVersion, &interface, flags);
-        if (rv != CKR_OK)
-            return rv;
-        /* The default, if that is a vendor's: then the standard one. */
-        if (interface != NULL && pInterfaceName == NULL && leads_past_policy(interface))
-            rv = target_interface()((CK_UTF8CHAR_PTR)standard_name, pVersion, &interface, flags);
-        if (rv != CKR_OK)
-            return rv;
-        interface = interface != NULL ? give(interface) : NULL;
-    } else {
-        CK_VERSION plain = plain_version();
-        bool named = pInterfaceName == NULL || is_standard_name(pInterfaceName);
-        bool versioned =
-            pVersion == NULL || (pVersion->major == plain.major && pVersion->minor == plain.minor);
-        if (named && versioned && flags == 0)
-            interface = give_plain();
-    }
-    if (interface == NULL)
-        return CKR_ARGUMENTS_BAD;
+    if (!module_prepare())
+        return CKR_HOST_MEMORY;
+    module_prepare_target();
+    if (target_get_interface() != NULL)
+        rv = get_targets(pInterfaceName, pVersion, flags, &interface);
+    else if (is_plain(pInterfaceName, pVersion, flags))
+        interface = give_plain();
+    if (rv != CKR_OK || interface == NULL)
+        return rv != CKR_OK ? rv : CKR_ARGUMENTS_BAD;
     *ppInterface = interface;
     return CKR_OK;
 }
 
 EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 {
-    return proxy_C_GetFunctionList(ppFunctionList);
+    return own_C_GetFunctionList(NULL, ppFunctionList);
 }
 
 EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
 EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
 {
-    return proxy_C_GetInterfaceList(pInterfacesList, pulCount);
+    return own_C_GetInterfaceList(NULL, pInterfacesList, pulCount);
 }
 
 EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
@@ -159,5 +165,5 @@ EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVers
 EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
                             CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
 {
-    return proxy_C_GetInterface(pInterfaceName, pVersion, ppInterface, flags);
+    return own_C_GetInterface(NULL, pInterfaceName, pVersion, ppInterface, flags);
 }

@@ -1,148 +1,154 @@
-/* random.c - C_GenerateRandom and C_SeedRandom: from the pool where it may answer, else from the token. */
-#include "state/counters.h"
-#include "random/fetch.h"
-#include "calls/forward.h"
-#include "calls/lifecycle.h"
-#include "random/manners.h"
-#include "random/mix.h"
-#include "base/move.h"
-#include "random/moves.h"
-#include "random/prefetch.h"
+/* random.c - "Random number generation functions" of the specification.
+ *
+ * A draw's way, warm: C_GenerateRandom here, state/sessions.c for the slot, common/pool/pool.c for the bytes. Cold: the
+ * same, and then from_token() goes down once to random/source.c, which asks the target and leaves what it did not
+ * need in the pool; on the way back random/filler.c is told.
+ */
+#include <pthread.h>
+
 #include "base/probes.h"
-#include "state/settings.h"
-#include "random/uncancelled.h"
-#include "random/slot_pools.h"
+#include "calls/own.h"
+#include "random/fill_session.h"
+#include "random/filler.h"
+#include "random/mix.h"
+#include "random/source.h"
+#include "state/counters.h"
+#include "state/in_call.h"
+#include "state/init_state.h"
+#include "state/sessions.h"
 
 /* The slot whose pool may answer for the session, NULL if none may. */
-static struct slot *pooled_slot(CK_SESSION_HANDLE handle)
+static inline struct slot *pooled_slot(CK_SESSION_HANDLE handle)
 {
-    struct session *session = session_find(handle);
+    const struct session *session = session_find(handle);
     if (session == NULL)
         return NULL;
-    struct slot *slot = session->slot;
-    if (slot == NULL)
-        return NULL; /* wiped meanwhile, by a fork in a signal handler */
+    struct slot *slot = atomic_load_explicit(&session->slot, memory_order_relaxed);
     unsigned generation = atomic_load_explicit(&session->generation, memory_order_relaxed);
-    if (generation != atomic_load_explicit(&slot->generation, memory_order_relaxed) ||
-        (session->flags & SESSION_IS_ASYNC) != 0)
+    if (generation != atomic_load_explicit(&slot->generation, memory_order_relaxed))
         return NULL;
-    /* Closed, and the entry given to a session of another slot, while we looked at it? */
+    /* Closed meanwhile, and the entry given to a session of another slot? */
     return atomic_load_explicit(&session->handle, memory_order_acquire) == handle ? slot : NULL;
 }
 
-/* What the pool could not serve: by fills that take more than was asked for, or by itself. */
-static CK_RV fetch_for(struct slot *slot, CK_SESSION_HANDLE handle, uint8_t *buf, size_t len_bytes)
+/* The slot's pool, made if the settings permit one and the token has a generator. */
+static struct pool *pool_of(const struct p11_functions *functions, struct slot *slot)
 {
-    struct pool *pool = slot_pool(slot);
-    bool tried = false;
-    size_t done = 0;
-    CK_RV rv = CKR_OK;
-    while (pool != NULL && done < len_bytes && manners_may_fill(slot)) {
-        size_t got_bytes = 0;
-        if (!fetch_fill(slot, pool, handle, buf + done, len_bytes - done, &got_bytes, &rv))
-            break;
-        tried = true;
-        if (rv != CKR_OK || got_bytes == 0)
-            break;
-        done += got_bytes;
+    CK_TOKEN_INFO info;
+    if (!settings()->pool)
+        return NULL;
+    if (atomic_load(&slot->generator) == GENERATOR_UNKNOWN) {
+        if (functions->C_GetTokenInfo(slot->id, &info) != CKR_OK)
+            return NULL;
+        atomic_store(&slot->generator, (info.flags & CKF_RNG) != 0 ? GENERATOR_PRESENT : GENERATOR_NONE);
+        count_token(slot, info.label);
     }
-    if (done < len_bytes && atomic_load(&slot->suspect) != SUSPICION_SURE)
-        rv = fetch_small(slot, handle, buf + done, len_bytes - done);
-    if (rv != CKR_OK) {
-        wipe_bytes(buf, done);
-        if (tried && atomic_load(&slot->suspect) != SUSPICION_SURE)
-            manners_failed(slot, rv);
-    }
+    if (atomic_load(&slot->generator) != GENERATOR_PRESENT)
+        return NULL;
+    return slot_make_pool(slot, counters_lines(slot));
+}
+
+/* The token answered for the session: it may be served from the pool again. */
+static void note_answered(CK_SESSION_HANDLE handle, unsigned generation)
+{
+    struct session *session = session_find(handle);
+    if (session != NULL && !atomic_load(&session->never_pooled))
+        atomic_store(&session->generation, generation);
+}
+
+/* A small request on a session that is known. */
+static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot, CK_SESSION_HANDLE handle,
+                        uint8_t *buf, CK_ULONG len_bytes)
+{
+    struct pool *pool = pool_of(functions, slot);
+    bool reads_ahead = pool != NULL && pooled_slot(handle) == slot;
+    if (pool == NULL)
+        return source_forward(slot, handle, buf, len_bytes);
+    CK_RV rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
+    count_pool(slot);
     return rv;
 }
 
-static CK_RV ask_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes, bool small)
+static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handle, uint8_t *buf,
+                  CK_ULONG len_bytes, bool small)
 {
-    handle = session_for_target(handle);
-    /* The token's generator came back to us, through OpenSSL perhaps: there is no end to that. */
-    if (fetch_is_under_way())
+    handle = fill_session_hide(handle);
+    /* The token's generator came back to this module, through OpenSSL perhaps: there is no end to that. */
+    if (is_recursive())
         return CKR_FUNCTION_FAILED;
-    if (!life_enter())
-        return mixed(fetch_straight(NULL, handle, buf, len_bytes), buf, len_bytes);
+    if (!call_begin())
+        return source_forward(NULL, handle, buf, len_bytes);
 
-    struct session *session = session_find(handle);
-    struct slot *slot = session != NULL ? session->slot : NULL;
+    struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
-    CK_RV rv;
-    if (slot != NULL && buf != NULL && len_bytes != 0 &&
-        atomic_load(&slot->suspect) == SUSPICION_SURE) {
-        count_draw(slot, len_bytes, CKR_DEVICE_ERROR);
-        life_leave();
-        return CKR_DEVICE_ERROR;
-    }
-    busy_begin(handle);
-    if (!small || slot == NULL)
-        rv = fetch_straight(slot, handle, buf, len_bytes);
-    else if (pooled_slot(handle) == slot)
-        rv = fetch_for(slot, handle, buf, len_bytes);
-    else
-        rv = fetch_small(slot, handle, buf, len_bytes);
-    busy_end();
-    if (rv != CKR_OK)
-        note_answer(handle, rv);
-    else if (slot != NULL)
-        moves_note_answered(handle, slot, generation);
-    /* Not before: the prefetch stays away from a slot that is in a call. */
-    if (small && slot != NULL && atomic_load(&slot->pool) != NULL) {
-        prefetch_start();
-        prefetch_want(slot);
-    }
+    struct in_call_place *place = in_call_place();
+    bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
+                  atomic_load(&slot->health) == SLOT_HEALTH_FAILED;
+    CK_RV rv = CKR_DEVICE_ERROR;
+    in_call_begin(place, handle);
+    if (!failed && small && slot != NULL)
+        rv = draw_small(functions, slot, handle, buf, len_bytes);
+    else if (!failed)
+        rv = source_forward(slot, handle, buf, len_bytes);
+    in_call_end(place);
     count_draw(slot, len_bytes, rv);
     PROBE(draw__straight, handle, len_bytes, rv);
-    life_leave();
-    return mixed(rv, buf, len_bytes);
+    if (rv != CKR_OK && !failed)
+        session_note_code(handle, rv);
+    else if (rv == CKR_OK && slot != NULL)
+        note_answered(handle, generation);
+    /* Only now: the filler stays away from a slot that is in a call. */
+    if (rv == CKR_OK && small && slot != NULL && atomic_load(&slot->pool) != NULL)
+        filler_note_read_ahead(slot);
+    call_end();
+    return rv;
 }
 
 /* Apart, so that a draw from the pool need not make room for what this needs. */
-__attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf,
-                                                  CK_ULONG len_bytes, bool small)
+__attribute__((noinline)) static CK_RV from_token(const struct p11_functions *functions,
+                                                  CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes,
+                                                  bool small)
 {
-    int cancellation = cancellation_off();
-    CK_RV rv = ask_token(handle, buf, len_bytes, small);
-    cancellation_back(&cancellation);
-    /* Where the token waits, a thread could be cancelled without us, and now it can. */
-    pthread_testcancel();
+    int cancellation;
+    /* Counts that are up must come down again, though the thread is cancelled. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    CK_RV rv = mixed(draw(functions, handle, buf, len_bytes, small), buf, len_bytes);
+    pthread_setcancelstate(cancellation, &cancellation);
     return rv;
 }
 
-CK_RV proxy_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
-                             CK_ULONG ulRandomLen)
+CK_RV own_C_GenerateRandom(const struct p11_functions *functions, CK_SESSION_HANDLE hSession,
+                           CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen)
 {
     bool small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
     struct slot *slot = small ? pooled_slot(hSession) : NULL;
-    struct pool *pool =
-        slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
-    if (LIKELY(pool != NULL)) {
+    struct pool *pool = slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
+    if (__builtin_expect(pool != NULL, 1)) {
         enum pool_answer answer = pool_take(pool, pRandomData, ulRandomLen);
-        if (UNLIKELY(answer == POOL_SERVED_LOW))
-            prefetch_want(slot);
-        if (LIKELY(answer != POOL_MISS))
+        if (__builtin_expect(answer == POOL_SERVED_LOW, 0))
+            filler_wants_fill(slot);
+        if (__builtin_expect(answer != POOL_MISS, 1))
             return mixed(CKR_OK, pRandomData, ulRandomLen);
     }
-    return from_token(hSession, pRandomData, ulRandomLen, small);
+    return from_token(functions, hSession, pRandomData, ulRandomLen, small);
 }
 
-CK_RV proxy_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen)
+CK_RV own_C_SeedRandom(const struct p11_functions *functions, CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed,
+                       CK_ULONG ulSeedLen)
 {
-    UNCANCELLED;
-    hSession = session_for_target(hSession);
-    busy_begin(hSession);
-    CK_RV rv = target.C_SeedRandom(hSession, pSeed, ulSeedLen);
-    busy_end();
+    hSession = fill_session_hide(hSession);
+    struct in_call_place *place = in_call_place();
+    in_call_begin(place, hSession);
+    CK_RV rv = functions->C_SeedRandom(hSession, pSeed, ulSeedLen);
+    in_call_end(place);
     struct slot *slot = session_slot(hSession);
-    if (slot == NULL)
-        return rv;
-    if (rv == CKR_OK) {
-        manners_hope(slot);
-        /* What the token made before must not pass for what it makes now. */
-        if (GUARD(SEED) && settings()->pool_on_seed == CONFIG_ON_SEED_FLUSH)
-            slot_drop_pool(slot, POOL_DROP_SEED);
-    } else
-        note_answer(hSession, rv);
+    if (rv != CKR_OK)
+        session_note_code(hSession, rv);
+    else if (slot == NULL)
+        slots_invalidate(SLOT_SEEDED);
+    else {
+        slot_invalidate(slot, SLOT_SEEDED);
+        count_pool(slot);
+    }
     return rv;
 }

@@ -1,7 +1,6 @@
 /* guard_calls.c - asks the policy about a call's mechanism and keys. */
 #include "guard/guard_calls.h"
 
-#include "guard/guard_memo.h"
 #include "guard/guard_parameters.h"
 #include "guard/guard_report.h"
 #include "guard/key_cache.h"
@@ -12,14 +11,14 @@
 static bool facts_of_key(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE key)
 {
     const struct slot *slot = session_slot(session);
-    struct key_question question;
+    struct key_cache_ticket ticket;
     if (slot == NULL)
         return key_facts_read(facts, session, key);
-    if (key_cache_get(slot, key, facts, &question))
+    if (key_cache_get(slot, key, facts, &ticket))
         return true;
     if (!key_facts_read(facts, session, key))
         return false;
-    key_cache_put(slot, key, facts, &question);
+    key_cache_put(slot, key, facts, &ticket);
     return true;
 }
 
@@ -52,15 +51,13 @@ static uint64_t maker(const CK_MECHANISM *mechanism, const struct key_use *use)
     return use->used == CK_INVALID_HANDLE ? mechanism->mechanism : NO_MECHANISM;
 }
 
-/* *known: nothing that the answer depends on is missing. */
 static CK_RV guard_keys(const struct policy *policy, const char *function,
                         CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
-                        const struct key_use *use, bool *known)
+                        const struct key_use *use)
 {
     struct key_facts facts;
     CK_RV rv = CKR_OK;
-    *known = use->used == CK_INVALID_HANDLE || facts_of_key(&facts, session, use->used);
-    if (use->used != CK_INVALID_HANDLE && *known)
+    if (use->used != CK_INVALID_HANDLE && facts_of_key(&facts, session, use->used))
         rv = judge_facts(policy, function, mechanism->mechanism, mechanism->mechanism, &facts);
     if (rv == CKR_OK && use->result != NULL) {
         facts = facts_of_made(mechanism, use);
@@ -73,32 +70,16 @@ CK_RV guard_call(const struct policy *policy, const char *function, enum purpose
                  CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
                  const struct key_use *use)
 {
-    bool known = true;
+    (void)purpose;
     if (mechanism == NULL)
         return CKR_OK;
-    uint64_t epoch = guard_epoch_now();
     CK_RV rv = guard_verdict(policy, function, mechanism->mechanism,
                              policy_mechanism(policy, mechanism->mechanism), CKR_MECHANISM_INVALID);
     if (rv == CKR_OK)
         rv = guard_verdict(policy, function, mechanism->mechanism,
                            parameters_denied(policy, mechanism), CKR_MECHANISM_PARAM_INVALID);
     if (rv == CKR_OK && policy_has_key_rules(policy))
-        rv = guard_keys(policy, function, session, mechanism, use, &known);
-    if (rv == CKR_OK && known)
-        guard_remember(policy, epoch, purpose, session, mechanism, use);
-    return rv;
-}
-
-CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session,
-                          CK_OBJECT_HANDLE one, CK_OBJECT_HANDLE other)
-{
-    CK_OBJECT_HANDLE keys[] = {one, other};
-    CK_RV rv = CKR_OK;
-    struct key_facts facts;
-    for (size_t i = 0; rv == CKR_OK && i < sizeof keys / sizeof *keys; i++)
-        if (policy_has_key_rules(policy) && keys[i] != CK_INVALID_HANDLE &&
-            facts_of_key(&facts, session, keys[i]))
-            rv = judge_facts(policy, "C_SetOperationState", NO_MECHANISM, NO_MECHANISM, &facts);
+        rv = guard_keys(policy, function, session, mechanism, use);
     return rv;
 }
 
@@ -126,9 +107,10 @@ static void take_back(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE *result)
 {
     if (result == NULL || *result == CK_INVALID_HANDLE)
         return;
-    struct key_change change = key_change_begin();
-    target.C_DestroyObject(session, *result);
-    key_change_end(change, session_slot(session), *result);
+    target()->C_DestroyObject(session, *result);
+    struct slot *slot = session_slot(session);
+    if (slot != NULL)
+        slot_invalidate(slot, SLOT_KEY_CHANGED);
     *result = CK_INVALID_HANDLE;
 }
 

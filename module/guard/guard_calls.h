@@ -71,10 +71,6 @@ void guard_began(enum purpose purpose, CK_SESSION_HANDLE session, const CK_MECHA
 /* An operation may be open whose mechanism nobody knows: it was restored, or outlived a close that failed. */
 void guard_began_unknown(CK_SESSION_HANDLE session);
 
-/* Before an operation is restored: its keys, as guard_call() asks about them. */
-CK_RV guard_keys_of_state(const struct policy *policy, CK_SESSION_HANDLE session,
-                          CK_OBJECT_HANDLE one, CK_OBJECT_HANDLE other);
-
 /*
  * Data of an operation, before the call that takes it or after the call that gave it: CKR_DATA_INVALID if it
  * is, or with its padding holds, a DigestInfo whose digest is denied. Reads data only if an operation is open

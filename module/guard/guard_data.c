@@ -12,18 +12,18 @@ void guard_began(enum purpose purpose, CK_SESSION_HANDLE handle, const CK_MECHAN
     if (session == NULL || mechanism == NULL)
         return;
     bool hides = mechanism_signs_digest_info(mechanism->mechanism);
-    bool hid = (atomic_load_explicit(&session->hiding, memory_order_relaxed) & purpose) != 0;
+    bool hid = (atomic_load_explicit(&session->digest_info, memory_order_relaxed) & purpose) != 0;
     if (hides && !hid)
-        atomic_fetch_or(&session->hiding, purpose);
+        atomic_fetch_or(&session->digest_info, purpose);
     else if (hid && !hides)
-        atomic_fetch_and(&session->hiding, ~(unsigned)purpose);
+        atomic_fetch_and(&session->digest_info, ~(unsigned)purpose);
 }
 
 void guard_began_unknown(CK_SESSION_HANDLE handle)
 {
     struct session *session = session_find(handle);
     if (session != NULL)
-        atomic_store(&session->hiding, TO_ANYTHING);
+        atomic_store(&session->digest_info, TO_ANYTHING);
 }
 
 /* A session that we do not know may have any operation open. */
@@ -31,7 +31,7 @@ static bool may_hide(CK_SESSION_HANDLE handle, enum purpose purpose)
 {
     struct session *session = session_find(handle);
     return session == NULL ||
-           (atomic_load_explicit(&session->hiding, memory_order_relaxed) & purpose) != 0;
+           (atomic_load_explicit(&session->digest_info, memory_order_relaxed) & purpose) != 0;
 }
 
 /*

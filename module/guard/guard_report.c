@@ -1,20 +1,36 @@
 /* guard_report.c - counts what the policy refuses. */
 #include "guard/guard_report.h"
 
+#include <pthread.h>
+
 #include "state/counters.h"
 #include "base/log.h"
 #include "base/probes.h"
 #include "state/settings.h"
-#include "state/state.h"
+#include "state/memory.h"
 
-enum { NAME_BYTES = 48 };
+enum { NAME_BYTES = 48, REPORTS_MOST = 256 };
+
+static struct reports {
+    pthread_mutex_t lock; /* guards what follows */
+    unsigned count;
+    struct report {
+        uint64_t mechanism;
+        const struct policy_rule *rule;
+        unsigned long times;
+    } reports[REPORTS_MOST];
+} *reports;
+
+void guard_reports_prepare(void)
+{
+    reports = memory_part(sizeof *reports);
+}
 
 /* Counts it. True the first time, while there is room to tell first times. */
 static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
 {
-    struct reports *reports = &state->reports;
     unsigned i = 0;
-    lock_acquire(&reports->lock);
+    pthread_mutex_lock(&reports->lock);
     while (i < reports->count &&
            (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
         i++;
@@ -23,8 +39,9 @@ static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
         reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
     if (i < REPORTS_MOST)
         reports->reports[i].times++;
-    count_refusal_locked(i, &reports->reports[i < REPORTS_MOST ? i : 0]);
-    lock_release(&reports->lock);
+    count_refusal(i, mechanism, rule->file, rule->line, rule->text,
+                  i < REPORTS_MOST ? reports->reports[i].times : 1);
+    pthread_mutex_unlock(&reports->lock);
     return first;
 }
 
@@ -50,11 +67,10 @@ CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t 
 
 void guard_reports_end(void)
 {
-    struct reports *reports = &state->reports;
-    lock_acquire(&reports->lock);
+    pthread_mutex_lock(&reports->lock);
     unsigned count = reports->count;
     reports->count = 0;
-    lock_release(&reports->lock);
+    pthread_mutex_unlock(&reports->lock);
     /* Nobody adds any more: the life is over. */
     for (unsigned i = 0; i < count; i++) {
         const struct report *report = &reports->reports[i];

@@ -3,21 +3,7 @@
 #define P11_PROXY_GUARD_REPORT_H
 
 #include "cryptoki.h"
-#include "base/lock.h"
 #include "policy/policy.h"
-
-enum { REPORTS_MOST = 256 };
-
-/* Part of struct state. */
-struct reports {
-    struct lock lock; /* guards what follows */
-    unsigned count;
-    struct report {
-        uint64_t mechanism;
-        const struct policy_rule *rule;
-        unsigned long times;
-    } reports[REPORTS_MOST];
-};
 
 /*
  * What a call is answered whose mechanism the rule denies: code, or CKR_OK if there is no rule or the policy
@@ -29,5 +15,8 @@ CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t 
 
 /* At the end of a life: logs how often each was, and begins anew. */
 void guard_reports_end(void);
+
+/* Once, after memory_map(). */
+void guard_reports_prepare(void);
 
 #endif

@@ -1,56 +1,28 @@
-/* key_cache.h - remembers key facts, so that the token is asked once for each key and not for each signature. */
+/* key_cache.h - remembers key facts, so that the token is asked once for each key and not for each signature.
+ *
+ * slot_invalidate() moves the slot's versions on; what was remembered under an older version is not believed.
+ */
 #ifndef P11_PROXY_KEY_CACHE_H
 #define P11_PROXY_KEY_CACHE_H
 
 #include "guard/key_facts.h"
-#include "base/lock.h"
+#include "state/slots.h"
 
-enum { KEY_PLACES = 256 };
-
-struct slot;
-
-struct cached_key {
-    const struct slot *slot; /* NULL: free place */
-    CK_OBJECT_HANDLE handle;
-    unsigned generation; /* the slot's when it was read */
-    struct key_facts facts;
+/* The versions before the token is asked about a key: its answer is remembered under these. */
+struct key_cache_ticket {
+    unsigned keys;
+    unsigned session_keys;
 };
 
-/* Part of struct state, so a forked child finds it empty. */
-struct key_cache {
-    struct lock lock;  /* guards what follows */
-    unsigned changing; /* calls under way that may change what handles stand for */
-    unsigned changes;  /* such calls so far */
-    struct cached_key keys[KEY_PLACES];
-};
-
-/* Before the token is asked about a key: what is known must not have changed when it has answered. */
-struct key_question {
-    unsigned changes;
-    bool known;
-};
-
-/* True with *facts if the key is known. Else *question is for key_cache_put(). Any thread. */
+/* True with *facts if the key is known. Else *ticket is for key_cache_put(). Any thread. */
 bool key_cache_get(const struct slot *slot, CK_OBJECT_HANDLE key, struct key_facts *facts,
-                   struct key_question *question);
+                   struct key_cache_ticket *ticket);
 
-/* Remembers an answer, unless keys have changed since the question or are changing. Any thread. */
+/* Remembers an answer. Any thread. */
 void key_cache_put(const struct slot *slot, CK_OBJECT_HANDLE key, const struct key_facts *facts,
-                   const struct key_question *question);
+                   const struct key_cache_ticket *ticket);
 
-/*
- * Around a call that may destroy or change keys: nothing is remembered from its begin on, and at its end is
- * forgotten what it may have changed. Without a policy both do nothing. Any thread, no lock held meanwhile.
- */
-struct key_change {
-    bool under_way;
-};
-
-struct key_change key_change_begin(void);
-void key_change_end(struct key_change change, const struct slot *slot, CK_OBJECT_HANDLE one);
-
-/* Which keys a change concerns, in the place of one's handle. */
-#define EVERY_KEY        (~(CK_OBJECT_HANDLE)0)
-#define KEYS_OF_SESSIONS ((CK_OBJECT_HANDLE)0) /* those that end with a session */
+/* Once, after memory_map(). */
+void key_cache_prepare(void);
 
 #endif

@@ -118,7 +118,7 @@ struct key_facts key_facts_of(uint64_t generating_mechanism)
     case mechanism:                                                                                \
         facts.type = key_type;                                                                     \
         break;
-#include "generates.def"
+#include "guard/generates.def"
     }
     return facts;
 }
@@ -161,7 +161,7 @@ bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJEC
     CK_ATTRIBUTE first[] = {{CKA_KEY_TYPE, &type, sizeof type},
                             {CKA_TOKEN, &on_token, sizeof on_token}};
     *facts = key_facts_of(NO_MECHANISM);
-    target.C_GetAttributeValue(session, key, first, sizeof first / sizeof *first);
+    target()->C_GetAttributeValue(session, key, first, sizeof first / sizeof *first);
     if (first[0].ulValueLen != sizeof type || type == CK_UNAVAILABLE_INFORMATION)
         return false;
     facts->type = type;
@@ -169,7 +169,7 @@ bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJEC
 
     CK_ATTRIBUTE second = {telling_attribute(type), value, sizeof value};
     if (second.type != CKA_KEY_TYPE &&
-        target.C_GetAttributeValue(session, key, &second, 1) == CKR_OK &&
+        target()->C_GetAttributeValue(session, key, &second, 1) == CKR_OK &&
         second.ulValueLen <= sizeof value)
         key_facts_add(facts, &second, 1);
     return true;

@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#include "base/move.h"
-#include "base/registers.h"
+#include "base/copy.h"
 
 enum { BLOCK_BYTES = 256 }; /* the kernel never interrupts requests up to this size */
 
@@ -27,7 +26,6 @@ CK_RV mix_with_kernel(uint8_t *buf, CK_ULONG len_bytes)
         done += step;
     }
     wipe_bytes(kernel, sizeof kernel);
-    registers_forget();
     if (rv != CKR_OK)
         wipe_bytes(buf, len_bytes);
     errno = saved_errno;

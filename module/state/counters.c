@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "state/memory.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -22,24 +23,63 @@
 #endif
 
 _Static_assert((unsigned)STATISTICS_SLOTS == (unsigned)SLOTS_MAX, "each slot has a place");
-_Static_assert((unsigned)STATISTICS_REFUSALS == (unsigned)REPORTS_MOST, "each report has one");
-_Static_assert((unsigned)STATISTICS_SUSPECT == (unsigned)SUSPICION_ONE &&
-                   (unsigned)STATISTICS_LATCHED == (unsigned)SUSPICION_SURE,
+_Static_assert((unsigned)STATISTICS_SUSPECT == (unsigned)SLOT_HEALTH_SUSPECT &&
+                   (unsigned)STATISTICS_LATCHED == (unsigned)SLOT_HEALTH_FAILED,
                "the same numbers");
 _Static_assert((unsigned)STATISTICS_DROPS == (unsigned)POOL_DROP_CAUSES &&
-                   (unsigned)STATISTICS_DROP_SEED == (unsigned)POOL_DROP_SEED &&
                    (unsigned)STATISTICS_DROP_HEALTH == (unsigned)POOL_DROP_HEALTH,
                "the causes in the same order");
-_Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0,
-               "a mask finds the place");
+_Static_assert((unsigned)STATISTICS_CPUS == (unsigned)POOL_LINES &&
+                   sizeof(struct statistics_draws) == sizeof(struct pool_line),
+               "a pool writes its lines there");
+_Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0, "a mask finds the place");
 
-/* In ordinary memory: a forked child has inherited both, and gives them back when it makes its own. */
-static struct statistics *mapping; /* stays where it is: somebody may be about to count */
+/* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation, or private
+ * memory that no one reads. NULL if there was none to have. */
+static struct statistics *mapping;
+
+/* In ordinary memory: a forked child has inherited the descriptor, and gives it back when it makes its own. */
 static struct {
     int fd;
     dev_t device;
     ino_t inode;
 } descriptor = {.fd = -1};
+
+/* In memory that fork wipes: a child must not count for its parent. */
+static atomic_bool *counting;
+
+static struct statistics *counters(void)
+{
+    return atomic_load_explicit(counting, memory_order_acquire) ? mapping : NULL;
+}
+
+static struct statistics_slot *counters_of(const struct slot *slot)
+{
+    struct statistics *all = slot != NULL ? counters() : NULL;
+    return all != NULL ? &all->slots[slot->number] : NULL;
+}
+
+static bool map_private(void)
+{
+    void *at = mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (mapping != NULL ? MAP_FIXED : 0), -1, 0);
+    if (mapping == NULL && at != MAP_FAILED)
+        mapping = at;
+    return at != MAP_FAILED;
+}
+
+void counters_prepare(void)
+{
+    int saved_errno = errno;
+    counting = memory_part(sizeof *counting);
+    map_private();
+    errno = saved_errno;
+}
+
+struct pool_line *counters_lines(const struct slot *slot)
+{
+    return mapping != NULL ? (struct pool_line *)mapping->slots[slot->number].pool.cpus : NULL;
+}
 
 /* An application that closes all descriptors closes ours, and the next file gets its number. */
 static void close_descriptor(void)
@@ -72,7 +112,7 @@ static int new_memfd(void)
     return fd;
 }
 
-/* Room for the counters, at the place where they have been before. */
+/* Puts the counters at the place where they have been before. */
 static bool map_memfd(int fd)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -80,11 +120,10 @@ static bool map_memfd(int fd)
     if (ftruncate(fd, sizeof(struct statistics)) != 0 || fstat(fd, &file) != 0)
         return refused("memory for them cannot be had");
     void *at = mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | (mapping != NULL ? MAP_FIXED : 0), fd, 0);
+                    MAP_SHARED | MAP_FIXED, fd, 0);
     if (at == MAP_FAILED)
         return refused("memory for them cannot be mapped");
     madvise(at, sizeof(struct statistics), MADV_DONTDUMP);
-    mapping = at;
     /* Nobody can make our memory vanish under us, or a reader's under him; nor write through the descriptor, where
      * the system knows how to forbid it (Linux 5.1). */
     if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
@@ -93,14 +132,6 @@ static bool map_memfd(int fd)
     descriptor.device = file.st_dev;
     descriptor.inode = file.st_ino;
     return true;
-}
-
-/* Lets those who are still counting count into memory that nobody sees. */
-static void unshare_mapping(void)
-{
-    if (mapping != NULL)
-        mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 static bool make_memfd(void)
@@ -138,9 +169,6 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     set_text(all->version, sizeof all->version, P11_PROXY_VERSION);
     set_text(all->module, sizeof all->module, self.dli_fname);
     set_text(all->target, sizeof all->target, target);
-    for (unsigned i = 0; i < state->slot_count; i++)
-        statistic_set(&all->slots[i].id, state->slots[i].id);
-    statistic_set(&all->slot_count, state->slot_count);
     memcpy(all->magic + 1, STATISTICS_MAGIC + 1, sizeof STATISTICS_MAGIC - 1);
     atomic_store_explicit((_Atomic char *)all->magic, STATISTICS_MAGIC[0], memory_order_release);
 }
@@ -148,14 +176,10 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
 void counters_begin(uint64_t flags, const char *target)
 {
     int saved_errno = errno;
-    /* In this order: who is mapped and has no descriptor seems to have closed it. */
-    unshare_mapping();
     close_descriptor();
-    if (make_memfd()) {
-        lock_acquire(&state->lock);
+    if (mapping != NULL && make_memfd()) {
         describe(mapping, flags, target);
-        atomic_store(&state->counters, mapping);
-        lock_release(&state->lock);
+        atomic_store(counting, true);
     }
     errno = saved_errno;
 }
@@ -163,8 +187,8 @@ void counters_begin(uint64_t flags, const char *target)
 void counters_end(void)
 {
     int saved_errno = errno;
-    if (atomic_exchange(&state->counters, NULL) != NULL) {
-        unshare_mapping();
+    if (atomic_exchange(counting, false)) {
+        map_private();
         close_descriptor();
     }
     errno = saved_errno;
@@ -180,18 +204,22 @@ void counters_free(void)
     errno = saved_errno;
 }
 
-void count_slot_locked(const struct slot *slot)
+/* The slot's counters; the first time they are asked for, the slot is shown. */
+static struct statistics_slot *shown_slot(const struct slot *slot)
 {
-    struct statistics *all = counters();
-    if (all == NULL)
-        return;
-    statistic_set(&all->slots[slot - state->slots].id, slot->id);
-    statistic_set(&all->slot_count, (uint64_t)(slot - state->slots) + 1);
+    struct statistics_slot *counted = counters_of(slot);
+    if (counted != NULL && statistic_read(&mapping->slot_count) <= slot->number) {
+        statistic_set(&counted->id, slot->id);
+        for (unsigned i = (unsigned)statistic_read(&mapping->slot_count); i < slot->number; i++)
+            statistic_set(&mapping->slots[i].id, slot_at(i)->id);
+        statistic_set(&mapping->slot_count, slot->number + 1);
+    }
+    return counted;
 }
 
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
 {
-    struct statistics_slot *counted = counters_of(slot);
+    struct statistics_slot *counted = shown_slot(slot);
     size_t len_bytes = 32;
     if (counted == NULL)
         return;
@@ -203,7 +231,7 @@ void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
 
 static struct statistics_calls *calls_of(const struct slot *slot)
 {
-    struct statistics_slot *counted = counters_of(slot);
+    struct statistics_slot *counted = shown_slot(slot);
     struct statistics *all = counters();
     return counted != NULL ? &counted->calls : all != NULL ? &all->unknown : NULL;
 }
@@ -232,32 +260,50 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     }
 }
 
-void count_suspicion(const struct slot *slot)
+void count_fetch(const struct slot *slot, size_t asked_bytes, int64_t took_ns, size_t call_bytes)
 {
-    struct statistics_slot *counted = counters_of(slot);
-    if (counted != NULL)
-        statistic_set(&counted->pool.trust, atomic_load(&slot->suspect));
-}
-
-void count_time_locked(const struct slot *slot, size_t asked_bytes, int64_t took_ns)
-{
-    struct statistics_slot *counted = counters_of(slot);
+    struct statistics_slot *counted = shown_slot(slot);
     if (counted == NULL)
-        return;
-    statistic_set(&counted->pool.chunk_bytes, slot->manners.call_bytes);
-    if (took_ns <= 0)
         return;
     struct statistics_time *time = &counted->pool.fill_times[statistics_size(asked_bytes)];
     uint64_t least_ns = statistic_read(&time->least_ns);
     if (statistic_read(&time->times) == 0 || (uint64_t)took_ns < least_ns)
         statistic_set(&time->least_ns, (uint64_t)took_ns);
-    statistic_set(&time->times, statistic_read(&time->times) + 1);
+    statistic_add(&time->times, 1);
+    statistic_set(&counted->pool.chunk_bytes, call_bytes);
 }
 
-void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type)
+void count_pool(struct slot *slot)
+{
+    struct statistics_slot *counted = shown_slot(slot);
+    struct pool *pool = atomic_load(&slot->pool);
+    struct pool_counts counts;
+    if (counted == NULL || pool == NULL)
+        return;
+    pool_count(pool, &counts);
+    struct statistics_pool *to = &counted->pool;
+    statistic_set(&to->missed_draws, counts.missed);
+    statistic_set(&to->fills, counts.fetches);
+    statistic_set(&to->filled_bytes, counts.fetched_bytes);
+    statistic_set(&to->expired_bytes, counts.expired_bytes);
+    statistic_set(&to->dropped_bytes, counts.dropped_bytes);
+    statistic_set(&to->alarms, counts.drops[POOL_DROP_HEALTH]);
+    statistic_set(&to->trust, atomic_load(&slot->health));
+    statistic_set(&to->level_bytes, counts.target_bytes);
+    statistic_set(&to->capacity_bytes, counts.most_bytes);
+    statistic_set(&to->locked, counts.locked);
+    statistic_set(&to->droppable, counts.droppable);
+    for (int i = 0; i < POOL_DROP_CAUSES; i++)
+        statistic_set(&to->drops[i], counts.drops[i]);
+}
+
+void count_mechanism(CK_MECHANISM_TYPE type)
 {
     const unsigned mask = STATISTICS_MECHANISMS - 1;
+    struct statistics *all = counters();
     unsigned at = (unsigned)(((uint64_t)type * 0x9E3779B97F4A7C15ULL) >> 40);
+    if (all == NULL)
+        return;
     for (unsigned i = 0; i <= mask && type != CK_UNAVAILABLE_INFORMATION; i++, at++) {
         struct statistics_mechanism *place = &all->mechanisms[at & mask];
         uint64_t there = statistic_read(&place->type_plus_1);
@@ -271,22 +317,23 @@ void count_mechanism_in(struct statistics *all, CK_MECHANISM_TYPE type)
     statistic_add(&all->other_mechanism_calls, 1);
 }
 
-void count_refusal_locked(unsigned place, const struct report *report)
+void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line, const char *rule,
+                   uint64_t times)
 {
     struct statistics *all = counters();
     if (all == NULL)
         return;
     statistic_add(&all->refused, 1);
-    if (place >= REPORTS_MOST)
+    if (number >= STATISTICS_REFUSALS)
         return;
-    struct statistics_refusal *refusal = &all->refusals[place];
-    if (report->times == 1) {
-        statistic_set(&refusal->mechanism, report->mechanism);
-        statistic_set(&refusal->line, report->rule->line);
-        set_text(refusal->file, sizeof refusal->file, report->rule->file);
-        set_text(refusal->rule, sizeof refusal->rule, report->rule->text);
+    struct statistics_refusal *refusal = &all->refusals[number];
+    if (times == 1) {
+        statistic_set(&refusal->mechanism, mechanism);
+        statistic_set(&refusal->line, line);
+        set_text(refusal->file, sizeof refusal->file, file);
+        set_text(refusal->rule, sizeof refusal->rule, rule);
     }
-    statistic_set(&refusal->times, report->times);
-    if (report->times == 1)
-        statistic_set(&all->refusal_count, place + 1);
+    statistic_set(&refusal->times, times);
+    if (times == 1)
+        statistic_set(&all->refusal_count, number + 1);
 }

@@ -1,27 +1,25 @@
-/* sessions.h - the application's open sessions: whose handle is live, and on which slot.
+/* sessions.h - the application's open sessions: which handle is live, and on which slot.
  *
- * Looking up costs the same for ten sessions and for a hundred thousand, takes no lock and may run
- * beside any change. Not finding a session is always safe: the call goes to the token.
+ * Looking up costs the same for ten sessions and for a hundred thousand, takes no lock and may run beside any
+ * change. Not to find a session is always safe: the call then goes to the token as it is.
  */
 #ifndef P11_PROXY_SESSIONS_H
 #define P11_PROXY_SESSIONS_H
 
-#include "state/state.h"
+#include "state/slots.h"
 
-enum {
-    SESSION_IS_ASYNC =
-        1 /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
-};
+/* A generation that no slot ever has: the session is never served from the pool. */
+#define SESSION_NEVER_POOLED 0u
 
-/* Stays where it is for good, and is used again for other sessions once it is free. A
- * reader without the lock looks at handle again before it believes the other members. */
+/* An entry stays where it is for good, and is used again for another session after it was closed. A reader
+ * looks at handle again after it has read the other members. */
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
     _Atomic(struct slot *) slot;
-    atomic_uint generation; /* the slot's when the token last answered for this session */
-    atomic_bool operating;  /* it has a cryptographic operation open */
-    atomic_uint hiding;     /* bits of enum purpose: its data may be a DigestInfo */
-    atomic_uint flags;
+    atomic_uint generation;  /* the slot's when the token last answered for this session */
+    atomic_bool never_pooled; /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
+    atomic_bool operating;   /* it has a cryptographic operation open */
+    atomic_uint digest_info; /* bits of enum purpose: the operation's data may be a DigestInfo */
     struct session *next_free;
 };
 
@@ -31,36 +29,39 @@ struct session *session_find(CK_SESSION_HANDLE handle);
 /* The slot of the live session of that handle, or NULL. Any thread, no lock. */
 struct slot *session_slot(CK_SESSION_HANDLE handle);
 
-/* How often many were closed at once. To be asked before the token opens one; see session_opened(). */
+/* How many calls that close many sessions have ended. To be read before the token opens a session. */
 unsigned sessions_closings(void);
 
-/* Remembers a session that the token has opened since sessions_closings() said closings. If sessions were closed
- * meanwhile, it may be gone already, and is not remembered; nor is it out of memory. That costs speed only. Any
- * thread; takes state->lock. */
-void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, unsigned flags,
-                    unsigned closings);
+/*
+ * Remembers a session that the token has opened since sessions_closings() returned closings. If many were closed
+ * meanwhile, it may be gone already, and is not remembered; nor is it when memory is short. That costs speed only.
+ */
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled, unsigned closings);
 
-/* Forgets it. Returns its slot, or NULL if it was not known; *flags is what it was opened with, *last
- * whether it was the last one of the slot. Any thread; takes state->lock. */
-struct slot *session_closed(CK_SESSION_HANDLE handle, unsigned *flags, bool *last);
+/* Forgets it. Returns its slot, or NULL if it was not known. *was has a copy of what was known, and *last says
+ * whether it was the slot's last one. Any thread. */
+struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool *last);
 
-/* A live session of the slot, CK_INVALID_HANDLE if there is none. Any thread; takes state->lock. */
-CK_SESSION_HANDLE session_on(struct slot *slot);
+/* The token did not close it: session_closed() is taken back. An operation may still be open on it. */
+void session_reopened(CK_SESSION_HANDLE handle, const struct session *was, unsigned closings);
 
-/* Around the call that closes all of a slot: forgets them. Any thread; the first takes state->lock. */
+/* Around the call that closes all of a slot (NULL: of all slots): forgets them. Any thread. */
 void sessions_close_begin(struct slot *slot);
 void sessions_close_end(void);
 
-/* Forgets all of all slots. Any thread; takes state->lock. */
-void sessions_forget(void);
-
-/* After such an answer to C_CloseSession the session is no more, whatever the code. */
+/* True after such an answer to C_CloseSession: the session is no more. */
 bool session_is_gone(CK_RV rv);
 
-/* Before state_free(): unmaps what they were remembered in. */
-void sessions_free(void);
+/* Notes that an operation began or ended on the session, and counts it for its slot. No lock. */
+void session_set_operating(CK_SESSION_HANDLE handle, bool operating);
 
-/* Notes that an operation began or ended on the session, and counts that for its slot. No lock. */
-void session_operates(struct session *session, bool operating);
+/* The token answered rv, not CKR_OK, to a call on that session: what it tells of is made invalid. */
+void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv);
+
+/* Once, after memory_map(). */
+void sessions_prepare(void);
+
+/* Frees all, when the module is unloaded and no thread calls. */
+void sessions_free(void);
 
 #endif

@@ -14,7 +14,7 @@ struct own_args {
 
 struct init_plan {
     void *args;         /* for the target: the caller's own pointer, or &own */
-    bool may_fall_back; /* on CKR_CANT_LOCK ask again with fallback, and make no thread */
+    bool may_fall_back; /* on any error ask again with fallback, and make no thread */
     void *fallback;
     bool thread_permitted; /* a thread of ours may call the target afterwards */
     bool thread_forbidden; /* by the caller: CKF_LIBRARY_CANT_CREATE_OS_THREADS, or callbacks */

@@ -15,13 +15,17 @@
     }
 #include "functions.def"
 
-struct p11_functions target = {
+
+struct p11_functions target_lists[TARGET_LISTS] = {
+    [0 ... TARGET_LISTS - 1] =
+        {
 #define P11_UPTO       302
 #define ROW(name, ...) .name = too_early_##name,
 #include "functions.def"
+        },
 };
 
-const struct p11_functions not_in_target = {
+const struct p11_functions target_has_none = {
 #define P11_UPTO       302
 #define ROW(name, ...) .name = missing_##name,
 #include "functions.def"

@@ -1,7 +1,8 @@
-/* target.c - loads the module that we forward to, and learns what it has. */
+/* target.c - loads the module that calls are forwarded to, and learns what it has. */
 #include "target/target.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,26 +11,22 @@ typedef CK_RV (*get_function_list)(CK_FUNCTION_LIST_PTR_PTR);
 typedef CK_RV (*get_interface_list)(CK_INTERFACE_PTR, CK_ULONG_PTR);
 typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
 
-/* More interfaces than any module has; a target that claims more is asked for its standard ones by name. */
-enum { INTERFACES_MAX = 64 };
+/* More interfaces than any module has: a target that claims more is believed so far. */
+enum { INTERFACES_MAX = 1024 };
 
 struct loaded {
     void *handle;
-    char *path; /* that it was asked for by, NULL if out of memory */
+    char *path; /* that it was asked for by */
     CK_FUNCTION_LIST *plain;
-    get_interface_list list_interfaces;
+    CK_INTERFACE *interfaces;
+    size_t interfaces_count;
     get_interface interface;
+    const struct p11_functions *lists[TARGET_LISTS]; /* the target's own */
+    struct loaded *earlier;
 };
 
-static struct loaded loaded;
-
-/* All that were loaded, to be closed at the end. */
-struct handle {
-    void *handle;
-    struct handle *earlier;
-};
-
-static struct handle *handles;
+/* The one that is loaded, and before it those that were. */
+static struct loaded *loaded;
 
 /* The start of the object that address lies in, NULL if none. */
 static const void *object_of(const void *address)
@@ -38,83 +35,117 @@ static const void *object_of(const void *address)
     return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
 }
 
-/* A getter counts only if it is the target's own: dlsym() also finds those of the libraries that
- * the target is linked with. */
+/* A getter counts only if it is the target's own, because dlsym() also finds those of the libraries that the
+ * target is linked with. */
 static void *own_symbol(void *handle, const char *name, const void *object)
 {
     void *symbol = dlsym(handle, name);
     return symbol != NULL && object_of(symbol) == object ? symbol : NULL;
 }
 
-static bool is_standard(const CK_INTERFACE *interface)
+bool target_is_standard(const CK_INTERFACE *interface)
 {
     return interface->pInterfaceName != NULL && interface->pFunctionList != NULL &&
            strcmp((const char *)interface->pInterfaceName, "PKCS 11") == 0;
 }
 
-static unsigned version_of(const struct p11_functions *list)
+/* Asked for the count first, and then with exactly that one: there are targets that copy all that they have, and
+ * targets that leave the count as it was passed. */
+static void learn_interfaces(struct loaded *l, get_interface_list list)
 {
-    return list == NULL ? 0 : list->version.major * 100U + list->version.minor;
+    CK_ULONG count = 0;
+    if (list(NULL, &count) != CKR_OK || count == 0 || count > INTERFACES_MAX)
+        return;
+    CK_ULONG room = count;
+    CK_INTERFACE *interfaces = calloc(room, sizeof *interfaces);
+    if (interfaces == NULL)
+        return;
+    if (list(interfaces, &count) != CKR_OK) {
+        free(interfaces);
+        return;
+    }
+    l->interfaces = interfaces;
+    l->interfaces_count = count < room ? count : room;
 }
 
-/* Of the target's standard interfaces the one with the highest version that we know. */
-static const struct p11_functions *best_list(const struct loaded *from)
+/* Where the target has no list of interfaces, or none that could be read, but can be asked for one. */
+static void ask_for_interfaces(struct loaded *l)
 {
-    const struct p11_functions *best = NULL;
-    CK_INTERFACE interfaces[INTERFACES_MAX];
-    CK_ULONG count = INTERFACES_MAX;
-    if (from->list_interfaces == NULL || from->list_interfaces(interfaces, &count) != CKR_OK)
-        count = 0;
-    for (CK_ULONG i = 0; i < count && i < INTERFACES_MAX; i++)
-        if (is_standard(&interfaces[i]) &&
-            version_of(interfaces[i].pFunctionList) > version_of(best))
-            best = interfaces[i].pFunctionList;
-
     CK_VERSION asked[] = {{3, 2}, {3, 1}, {3, 0}};
     CK_INTERFACE *one = NULL;
-    for (size_t i = 0; best == NULL && from->interface != NULL && i < sizeof asked / sizeof *asked;
-         i++)
-        if (from->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
-            one != NULL && is_standard(one))
-            best = one->pFunctionList;
-    return best;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked && l->interface != NULL; i++)
+        if (l->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK && one != NULL &&
+            target_is_standard(one))
+            target_list_number(one->pFunctionList);
 }
 
-/* Takes over the first so many functions of a list, where it has them. lists.c checks how lists are laid out. */
-static void take_over(struct p11_functions *table, const struct p11_functions *list, unsigned count)
+/* How many functions the target's list of that number has, by the version that it claims. */
+static unsigned functions_of(unsigned number)
 {
-    enum { VERSION = 1 }; /* which comes before them, in the room of one */
-    void **to = (void **)table + VERSION;
-    void *const *from = (void *const *)list + VERSION;
-    for (unsigned i = 0; i < count; i++)
-        if (from[i] != NULL)
-            to[i] = from[i];
+    CK_VERSION version = target_list_version(number);
+    unsigned both = version.major * 100U + version.minor;
+    return both >= 302 ? FUNCTIONS_3_2 : both >= 300 ? FUNCTIONS_3_0 : FUNCTIONS_2_40;
 }
 
-static void fill_table(const struct loaded *from)
+/* Fills our table of that number. A table is an array of functions behind its version; lists.c checks that. */
+static void fill_list(unsigned number)
 {
-    struct p11_functions table = not_in_target;
-    const struct p11_functions *best = best_list(from);
-    unsigned upto = version_of(best);
-
-    /* Never past 2.40 in the plain list: there are modules whose list claims 3.2 and ends before. */
-    take_over(&table, (const struct p11_functions *)from->plain, FUNCTIONS_2_40);
-    if (best != NULL)
-        take_over(&table, best,
-                  upto >= 302   ? FUNCTIONS_3_2
-                  : upto >= 300 ? FUNCTIONS_3_0
-                                : FUNCTIONS_2_40);
-    target = table;
+    enum { VERSION = 1 }; /* which takes the room of one function */
+    void **to = (void **)&target_lists[number];
+    void *const *none = (void *const *)&target_has_none;
+    void *const *from = (void *const *)loaded->lists[number];
+    unsigned count = from != NULL ? functions_of(number) : 0;
+    for (unsigned i = VERSION; i < VERSION + FUNCTIONS_3_2; i++) {
+        void *function = i < VERSION + count && from[i] != NULL ? from[i] : none[i];
+        if (to[i] != function)
+            __atomic_store_n(&to[i], function, __ATOMIC_RELEASE);
+    }
 }
 
-static bool remember(void *handle)
+void target_refresh(void)
 {
-    struct handle *one = malloc(sizeof *one);
-    if (one == NULL)
-        return false;
-    *one = (struct handle){.handle = handle, .earlier = handles};
-    handles = one;
-    return true;
+    for (unsigned i = 0; loaded != NULL && i < TARGET_LISTS; i++)
+        if (loaded->lists[i] != NULL)
+            fill_list(i);
+}
+
+unsigned target_list_number(const void *list)
+{
+    unsigned number = 0;
+    while (number < TARGET_LISTS && loaded->lists[number] != NULL && loaded->lists[number] != list)
+        number++;
+    if (number < TARGET_LISTS && loaded->lists[number] == NULL) {
+        loaded->lists[number] = list;
+        fill_list(number);
+    }
+    return number;
+}
+
+CK_VERSION target_list_version(unsigned number)
+{
+    static const CK_VERSION none = {0, 0}, plain_most = {2, 40};
+    const struct p11_functions *list = loaded != NULL ? loaded->lists[number] : NULL;
+    if (list == NULL)
+        return none;
+    return number == 0 && list->version.major > 2 ? plain_most : list->version;
+}
+
+static void learn(struct loaded *l, const void *object)
+{
+    get_interface_list list = (get_interface_list)own_symbol(l->handle, "C_GetInterfaceList", object);
+    l->interface = (get_interface)own_symbol(l->handle, "C_GetInterface", object);
+    l->lists[0] = (const struct p11_functions *)l->plain;
+    l->earlier = loaded;
+    loaded = l;
+    for (unsigned i = 0; i < TARGET_LISTS; i++)
+        fill_list(i);
+    if (list != NULL)
+        learn_interfaces(l, list);
+    if (l->interfaces_count == 0)
+        ask_for_interfaces(l);
+    for (size_t i = 0; i < l->interfaces_count; i++)
+        if (target_is_standard(&l->interfaces[i]))
+            target_list_number(l->interfaces[i].pFunctionList);
 }
 
 bool target_load(const char *path, char *message, size_t message_bytes)
@@ -122,75 +153,78 @@ bool target_load(const char *path, char *message, size_t message_bytes)
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(message, message_bytes, "the target cannot be loaded: %s",
-                 why != NULL ? why : path);
+        snprintf(message, message_bytes, "the target cannot be loaded: %s", why != NULL ? why : path);
         return false;
     }
-    if (handle == loaded.handle) {
+    if (loaded != NULL && handle == loaded->handle) {
         dlclose(handle);
         return true;
     }
-    struct loaded new = {.handle = handle};
+    struct loaded *l = calloc(1, sizeof *l);
+    char *own_path = strdup(path);
     void *getter = dlsym(handle, "C_GetFunctionList");
     const void *object = getter != NULL ? object_of(getter) : NULL;
-    if (getter == NULL) {
+    if (l == NULL || own_path == NULL)
+        snprintf(message, message_bytes, "the target cannot be loaded: no memory");
+    else if (getter == NULL)
         snprintf(message, message_bytes,
                  "the target is no PKCS#11 module, it has no C_GetFunctionList: '%s'", path);
-    } else if (object == object_of(&target)) {
+    else if (object == object_of(&target_lists))
         snprintf(message, message_bytes,
-                 "the target is this proxy itself, where a token's module would be right: '%s'",
-                 path);
-    } else if (((get_function_list)getter)(&new.plain) != CKR_OK || new.plain == NULL) {
+                 "the target is this proxy itself, where a token's module would be right: '%s'", path);
+    else if (((get_function_list)getter)(&l->plain) != CKR_OK || l->plain == NULL)
         snprintf(message, message_bytes,
                  "the target is no usable PKCS#11 module, its C_GetFunctionList fails: '%s'", path);
-    } else if (!remember(handle)) {
-        snprintf(message, message_bytes, "the target cannot be loaded: no memory");
-    } else {
-        new.list_interfaces = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
-        new.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
-        fill_table(&new);
-        free(loaded.path);
-        new.path = strdup(path);
-        loaded = new;
+    else {
+        l->handle = handle;
+        l->path = own_path;
+        learn(l, object);
         return true;
     }
+    free(own_path);
+    free(l);
     dlclose(handle);
     return false;
 }
 
-bool target_is_loaded_from(const char *path)
+void target_unload(void)
 {
-    return path != NULL && loaded.path != NULL && strcmp(path, loaded.path) == 0;
-}
-
-void target_unload(bool close)
-{
-    for (struct handle *one = handles, *earlier; one != NULL; one = earlier) {
-        earlier = one->earlier;
-        if (close)
-            dlclose(one->handle);
-        free(one);
+    while (loaded != NULL) {
+        struct loaded *l = loaded;
+        loaded = l->earlier;
+        dlclose(l->handle);
+        free(l->interfaces);
+        free(l->path);
+        free(l);
     }
-    free(loaded.path);
-    loaded.path = NULL;
 }
 
 bool target_is_loaded(void)
 {
-    return loaded.handle != NULL;
+    return loaded != NULL;
 }
 
-const CK_FUNCTION_LIST *target_plain_list(void)
+bool target_is_loaded_from(const char *path)
 {
-    return loaded.plain;
+    return path != NULL && loaded != NULL && strcmp(path, loaded->path) == 0;
 }
 
-CK_RV (*target_interface_list(void))(CK_INTERFACE_PTR, CK_ULONG_PTR)
+const CK_INTERFACE *target_interfaces(size_t *count)
 {
-    return loaded.list_interfaces;
+    *count = loaded != NULL ? loaded->interfaces_count : 0;
+    return loaded != NULL ? loaded->interfaces : NULL;
 }
 
-CK_RV (*target_interface(void))(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS)
+get_interface target_get_interface(void)
 {
-    return loaded.interface;
+    return loaded != NULL ? loaded->interface : NULL;
+}
+
+CK_RV target_session_cancel(CK_SESSION_HANDLE session, CK_FLAGS flags)
+{
+    CK_RV rv = CKR_FUNCTION_NOT_SUPPORTED;
+    for (unsigned i = 0; i < TARGET_LISTS && rv == CKR_FUNCTION_NOT_SUPPORTED; i++)
+        if (target_list_version(i).major >= 3)
+            rv = target_lists[i].C_SessionCancel(session, flags);
+    return rv;
 }

@@ -1,4 +1,4 @@
-/* target.h - the module that we forward to. */
+/* target.h - the module that calls are forwarded to: its function lists and interfaces. */
 #ifndef P11_PROXY_TARGET_H
 #define P11_PROXY_TARGET_H
 
@@ -8,40 +8,61 @@
 #include "cryptoki.h"
 #include "functions.h"
 
-/*
- * Every function, always filled: the target's own; a stub that answers CKR_FUNCTION_NOT_SUPPORTED
- * where the target has none; or, before a target is loaded, stubs that answer
- * CKR_CRYPTOKI_NOT_INITIALIZED. Changes only in target_load().
- */
-extern struct p11_functions target;
+/* A target may have several lists whose functions differ: number 0 is the one from C_GetFunctionList, the others
+ * come from its interfaces. A caller of our list of a number reaches the target's list of that number. */
+enum { TARGET_LISTS = 5 };
 
 /*
- * Loads the module at path (absolute), if it is not the one loaded, and fills the table. The one
- * before stays loaded: its code may be in use.
- * Returns true; or false with one sentence in message (message_bytes long) that says what is wrong
- * with path, the table unchanged. Calls run one at a time: the caller sees to it.
+ * Every function of every list, always filled: the target's own; a stub that answers CKR_FUNCTION_NOT_SUPPORTED
+ * where that list has none; or, before a target is loaded, a stub that answers CKR_CRYPTOKI_NOT_INITIALIZED.
+ */
+extern struct p11_functions target_lists[TARGET_LISTS];
+
+/* The list for calls that the module makes itself. */
+static inline const struct p11_functions *target(void)
+{
+    return &target_lists[0];
+}
+
+/* The target's C_SessionCancel, or one that answers CKR_FUNCTION_NOT_SUPPORTED. */
+CK_RV target_session_cancel(CK_SESSION_HANDLE session, CK_FLAGS flags);
+
+/*
+ * Loads the module at path (absolute), if it is not the one that is loaded, and fills the lists. A target that was
+ * loaded before stays loaded, because its code may be in use.
+ * Returns true; or false with one sentence in message (message_bytes long) that says what is wrong with path, and
+ * nothing changed. Calls run one at a time: the caller sees to it.
  */
 bool target_load(const char *path, char *message, size_t message_bytes);
 
-/* When we are unloaded: closes all that were loaded, or lets them be. Nobody calls, and the table is not
- * used again. */
-void target_unload(bool close);
+/* Reads the lists again: a target may replace entries in its C_Initialize. */
+void target_refresh(void);
 
-/* True once a target is loaded. */
+/* When the module is unloaded, no thread calls, and the process goes on: closes all that were loaded. */
+void target_unload(void);
+
 bool target_is_loaded(void);
 
 /* True if the one that is loaded was loaded by that path. NULL is fine. */
 bool target_is_loaded_from(const char *path);
 
-/* The target's own list from C_GetFunctionList, which says the version we must claim; NULL before
- * target_load(). Read no more of it than 2.40 has, whatever it claims. */
-const CK_FUNCTION_LIST *target_plain_list(void);
+/* The version that the target's list of that number claims; of number 0 never more than 2.40, because a list that
+ * comes from C_GetFunctionList ends there. {0, 0}: there is no such list. */
+CK_VERSION target_list_version(unsigned number);
 
-/* The target's own C_GetInterfaceList and C_GetInterface, NULL where it has none of its own. */
-CK_RV (*target_interface_list(void))(CK_INTERFACE_PTR, CK_ULONG_PTR);
-CK_RV (*target_interface(void))(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
+/* The number of the list at that address, made known if it is new; TARGET_LISTS if there is no number left. */
+unsigned target_list_number(const void *list);
+
+/* True for an interface of the standard, whose list this module can stand for. */
+bool target_is_standard(const CK_INTERFACE *interface);
+
+/* The target's interfaces; *count is 0 if it has no C_GetInterfaceList of its own. Valid while it is loaded. */
+const CK_INTERFACE *target_interfaces(size_t *count);
+
+/* The target's own C_GetInterface, NULL where it has none of its own. */
+CK_RV (*target_get_interface(void))(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
 
 /* Every entry answers CKR_FUNCTION_NOT_SUPPORTED. */
-extern const struct p11_functions not_in_target;
+extern const struct p11_functions target_has_none;
 
 #endif

@@ -7,13 +7,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/wiped.h"
+#include "base/wipeonfork.h"
 
 enum { CPU_FLAGS_BYTES = 8192 };
 
 static void report_fork_protection(struct report *report)
 {
-    if (wiped_is_supported()) {
+    if (wipeonfork_is_supported()) {
         report_add(report, MARK_OK, "machine", "the kernel wipes the pool in a forked child");
         return;
     }

@@ -1,0 +1,129 @@
+/* wipeonfork.c - memory that the kernel zeroes in a forked child: guard pages, MADV_WIPEONFORK, MADV_DONTDUMP. */
+#include "base/wipeonfork.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/safeguard.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MAP_DROPPABLE
+#define MAP_DROPPABLE 0x08
+#endif
+
+enum { BOGUS_ADVICE = -1 };
+
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t len_bytes)
+{
+    return (len_bytes + page_bytes() - 1) & ~(page_bytes() - 1);
+}
+
+static int protect(void *memory, size_t len_bytes)
+{
+    /* A kernel or an emulator that accepts nonsense proves nothing by accepting this advice. */
+    if (madvise(memory, len_bytes, BOGUS_ADVICE) == 0)
+        return -ENOTSUP;
+    if (SAFEGUARD(FORK) && madvise(memory, len_bytes, MADV_WIPEONFORK) != 0)
+        return -ENOTSUP;
+    madvise(memory, len_bytes, MADV_DONTDUMP);
+    return 0;
+}
+
+int wipeonfork_map(void **memory, size_t len_bytes)
+{
+    int saved_errno = errno;
+    size_t guard = page_bytes();
+    size_t usable = whole_pages(len_bytes);
+    if (len_bytes == 0 || usable < len_bytes || usable > SIZE_MAX - 2 * guard)
+        return -ENOMEM;
+
+    char *all = mmap(NULL, usable + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) {
+        errno = saved_errno;
+        return -ENOMEM;
+    }
+    int rc = mprotect(all + guard, usable, PROT_READ | PROT_WRITE) == 0 ? 0 : -ENOMEM;
+    if (rc == 0)
+        rc = protect(all + guard, usable);
+    if (rc != 0) {
+        munmap(all, usable + 2 * guard);
+        errno = saved_errno;
+        return rc;
+    }
+    errno = saved_errno;
+    *memory = all + guard;
+    return 0;
+}
+
+bool wipeonfork_lock(void *memory, size_t len_bytes)
+{
+    int saved_errno = errno;
+    size_t usable = whole_pages(len_bytes);
+    /* On fault: a large pool that is hardly used must not occupy all of its memory. */
+    bool locked = mlock2(memory, usable, MLOCK_ONFAULT) == 0 || mlock(memory, usable) == 0;
+    errno = saved_errno;
+    return locked;
+}
+
+void wipeonfork_unlock(void *memory, size_t len_bytes)
+{
+    int saved_errno = errno;
+    munlock(memory, whole_pages(len_bytes));
+    errno = saved_errno;
+}
+
+void wipeonfork_unmap(void *memory, size_t len_bytes)
+{
+    if (memory == NULL)
+        return;
+    int saved_errno = errno;
+    size_t guard = page_bytes();
+    size_t usable = whole_pages(len_bytes);
+    explicit_bzero(memory, usable);
+    munmap((char *)memory - guard, usable + 2 * guard);
+    errno = saved_errno;
+}
+
+int wipeonfork_reassert(void *memory, size_t len_bytes)
+{
+    int saved_errno = errno;
+    int rc = protect(memory, whole_pages(len_bytes));
+    errno = saved_errno;
+    return rc;
+}
+
+_Atomic uint64_t *droppable_map(void)
+{
+    int saved_errno = errno;
+    void *page =
+        mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
+    errno = saved_errno;
+    return page == MAP_FAILED ? NULL : page;
+}
+
+void droppable_unmap(_Atomic uint64_t *page)
+{
+    int saved_errno = errno;
+    if (page != NULL)
+        munmap(page, page_bytes());
+    errno = saved_errno;
+}
+
+bool wipeonfork_is_supported(void)
+{
+    void *page;
+    if (wipeonfork_map(&page, 1) != 0)
+        return false;
+    wipeonfork_unmap(page, 1);
+    return true;
+}

@@ -1,0 +1,70 @@
+/* pool_internal.h - what a pool is made of, for pool.c, which serves, and pool_life.c, which makes and ends. */
+#ifndef P11_PROXY_POOL_INTERNAL_H
+#define P11_PROXY_POOL_INTERNAL_H
+
+#include "base/lock.h"
+#include "pool/pool.h"
+#include "pool/ring.h"
+
+enum {
+    SLICE_BYTES = 1024,
+    SLICE_MIN = 64,       /* smaller slices than this are not worth the trip to the ring */
+    SLICE_TAKE_MAX = 256, /* larger requests come out of the ring at once */
+    CACHE_LINE = 64
+};
+
+/* What one processor's draws are served from. bytes[next..end) are held, all others are zero. */
+struct slice {
+    struct try_lock lock; /* guards all of this */
+    uint32_t next;
+    uint32_t end;
+    uint64_t epoch;     /* the pool's when the bytes came in */
+    int64_t fetched_ns; /* of the oldest of them */
+    int64_t checked_ns; /* the tick at which age and clocks were last looked at */
+    uint8_t bytes[SLICE_BYTES] __attribute__((aligned(CACHE_LINE)));
+} __attribute__((aligned(CACHE_LINE)));
+
+/* What changes, in memory that fork wipes. Zero bytes are a pool that is stopped. */
+struct pool_memory {
+    _Atomic uint64_t epoch; /* moves on whenever bytes held or on their way must not be used; 0: stopped */
+    _Atomic uint64_t own_sentinel;
+
+    pthread_mutex_t lock __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
+    struct ring ring;
+    uint64_t last_epoch;     /* that this pool ever had, so that none comes twice */
+    size_t most_bytes;       /* see pool_limit() */
+    size_t target_bytes;     /* to be held, slices included */
+    size_t served_lately;    /* bytes that left the ring, halved each second */
+    int64_t halved_ns;       /* when that was done last */
+    int64_t max_age_ns;      /* less a tick of the clock */
+    int64_t clock_offset_ns; /* see clock_offset_ns() */
+    int64_t seen_ns;         /* the latest time that was read under the lock */
+    struct pool_counts counts;
+
+    struct health health;
+    struct slice slices[];
+};
+
+/* What never changes. */
+struct pool {
+    struct pool_memory *memory;
+    struct ring_memory ring_memory; /* behind the slices */
+    unsigned slice_count;
+    struct pool_line *lines;
+    _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory */
+    size_t mapped_bytes;
+    struct pool_line unobserved[POOL_LINES]; /* where lines point if nobody observes */
+};
+
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Wipes what all slices hold and returns how many bytes that lost. Expects no lock held. */
+size_t pool_wipe_slices(struct pool *p);
+
+/* Wipes what the ring holds beyond keep_bytes, the oldest first; returns how much. Expects the lock held. */
+size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes);
+
+#endif

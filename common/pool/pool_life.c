@@ -1,0 +1,155 @@
+/* pool_life.c - makes, starts, limits, counts, stops and ends a pool. */
+#include "pool/pool_internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/copy.h"
+#include "base/wipeonfork.h"
+
+static unsigned slices_for(size_t capacity_bytes)
+{
+    long processors = sysconf(_SC_NPROCESSORS_CONF);
+    size_t most = capacity_bytes / 4 / SLICE_BYTES;
+    size_t wanted = processors > 0 ? (size_t)processors : 1;
+    return (unsigned)min_size(min_size(wanted, most), POOL_SLICES_MAX);
+}
+
+int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lines)
+{
+    if (capacity_bytes < POOL_CAPACITY_MIN || capacity_bytes > POOL_CAPACITY_MAX)
+        return -EINVAL;
+    int saved_errno = errno;
+    struct pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
+    errno = saved_errno;
+    if (p == NULL)
+        return -ENOMEM;
+    unsigned slices = slices_for(capacity_bytes);
+    size_t ring_at = sizeof(struct pool_memory) + slices * sizeof(struct slice);
+    void *memory;
+    int rc = wipeonfork_map(&memory, ring_at + capacity_bytes);
+    if (rc != 0) {
+        free(p);
+        return rc;
+    }
+    *p = (struct pool){.memory = memory,
+                       .ring_memory = {(uint8_t *)memory + ring_at, capacity_bytes},
+                       .slice_count = slices,
+                       .sentinel = droppable_map(),
+                       .mapped_bytes = ring_at + capacity_bytes};
+    p->lines = lines != NULL ? lines : p->unobserved;
+    if (p->sentinel == NULL)
+        p->sentinel = &p->memory->own_sentinel;
+    *pool = p;
+    return 0;
+}
+
+void pool_free(struct pool *p)
+{
+    if (p == NULL)
+        return;
+    if (p->sentinel != &p->memory->own_sentinel)
+        droppable_unmap(p->sentinel);
+    wipeonfork_unmap(p->memory, p->mapped_bytes);
+    free(p);
+}
+
+size_t pool_capacity(const struct pool *p)
+{
+    return p->ring_memory.capacity_bytes;
+}
+
+struct health *pool_health(struct pool *p)
+{
+    return &p->memory->health;
+}
+
+void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
+{
+    struct pool_memory *m = p->memory;
+    bool locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
+    health_start(&m->health);
+    pthread_mutex_lock(&m->lock);
+    m->counts = (struct pool_counts){.locked = locked, .droppable = p->sentinel != &m->own_sentinel};
+    m->most_bytes = p->ring_memory.capacity_bytes;
+    m->target_bytes = POOL_TARGET_MIN;
+    m->served_lately = 0;
+    m->max_age_ns = max_age_ns - clock_tick_ns();
+    m->clock_offset_ns = clock_offset_ns();
+    m->halved_ns = m->seen_ns = clock_ticks_ns();
+    atomic_store(p->sentinel, 1);
+    atomic_store(&m->epoch, ++m->last_epoch);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void pool_stop(struct pool *p)
+{
+    struct pool_memory *m = p->memory;
+    pool_drop(p, POOL_DROP_FINALIZE);
+    pthread_mutex_lock(&m->lock);
+    atomic_store(&m->epoch, 0);
+    bool locked = m->counts.locked;
+    m->counts.locked = false;
+    pthread_mutex_unlock(&m->lock);
+    if (locked)
+        wipeonfork_unlock(m, p->mapped_bytes);
+}
+
+size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes)
+{
+    size_t lost = 0;
+    while (p->memory->ring.held_bytes > keep_bytes)
+        lost += ring_drop_oldest(&p->memory->ring, &p->ring_memory);
+    return lost;
+}
+
+void pool_limit(struct pool *p, size_t most_bytes)
+{
+    struct pool_memory *m = p->memory;
+    size_t lost = 0;
+    pthread_mutex_lock(&m->lock);
+    bool less = most_bytes < m->most_bytes;
+    m->most_bytes = min_size(most_bytes, p->ring_memory.capacity_bytes);
+    m->target_bytes = min_size(m->target_bytes, m->most_bytes);
+    pthread_mutex_unlock(&m->lock);
+    if (!less)
+        return;
+    lost = pool_wipe_slices(p);
+    pthread_mutex_lock(&m->lock);
+    lost += pool_shrink_ring_locked(p, m->most_bytes);
+    m->counts.dropped_bytes += lost;
+    pthread_mutex_unlock(&m->lock);
+}
+
+size_t pool_wipe_slices(struct pool *p)
+{
+    size_t lost = 0;
+    for (unsigned i = 0; i < p->slice_count; i++) {
+        struct slice *s = &p->memory->slices[i];
+        try_lock_wait(&s->lock);
+        wipe_bytes(s->bytes + s->next, s->end - s->next);
+        lost += s->end - s->next;
+        s->next = s->end = 0;
+        try_lock_release(&s->lock);
+    }
+    return lost;
+}
+
+void pool_count(struct pool *p, struct pool_counts *counts)
+{
+    struct pool_memory *m = p->memory;
+    pthread_mutex_lock(&m->lock);
+    *counts = m->counts;
+    counts->held_bytes = m->ring.held_bytes;
+    counts->target_bytes = m->target_bytes;
+    counts->most_bytes = m->most_bytes;
+    pthread_mutex_unlock(&m->lock);
+    for (unsigned i = 0; i < p->slice_count; i++) {
+        struct slice *s = &m->slices[i];
+        try_lock_wait(&s->lock);
+        counts->held_bytes += s->end - s->next;
+        try_lock_release(&s->lock);
+    }
+}

@@ -1,0 +1,254 @@
+/* general.c - "General-purpose functions" of the specification: C_Initialize and C_Finalize, one at a time, with
+ * nothing locked while the target runs. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "calls/own.h"
+#include "guard/guard_report.h"
+#include "guard/key_cache.h"
+#include "random/fill_session.h"
+#include "random/filler.h"
+#include "random/fork_gate.h"
+#include "random/sizing.h"
+#include "state/counters.h"
+#include "state/in_call.h"
+#include "state/init_state.h"
+#include "state/memory.h"
+#include "state/sessions.h"
+#include "state/settings.h"
+#include "target/init_args.h"
+
+/* These outlast a fork, as the target does. */
+static bool target_has_os_locking;
+static bool watches_exit;
+static bool watches_exit_before_target;
+
+static bool prepared;
+
+static void prepare(void)
+{
+    if (memory_map() != 0)
+        return;
+    init_state_prepare();
+    slots_prepare();
+    sessions_prepare();
+    in_call_prepare();
+    counters_prepare();
+    sizing_prepare();
+    fork_gate_prepare();
+    fill_sessions_prepare();
+    filler_prepare();
+    key_cache_prepare();
+    guard_reports_prepare();
+    prepared = true;
+}
+
+bool module_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    return prepared;
+}
+
+bool is_recursive(void)
+{
+    return random_call_on_this_thread() || filler_is_this_thread();
+}
+
+/* Says where the target was named. Apart from its caller, whose callers may have the smallest of stacks. */
+__attribute__((noinline)) static void prefix_origin(struct message *message)
+{
+    char origin[PATH_MAX];
+    struct message why = *message;
+    message_set(message, "%s: %s",
+                config_origin(config_find(settings(), "x-target"), origin, sizeof origin), why.text);
+}
+
+static bool load_target(struct message *message, bool heard)
+{
+    if (!watches_exit && !(watches_exit = unload_watch_exit())) {
+        message_set(message, "the target cannot be loaded: no memory");
+        return false;
+    }
+    if (!settings_load(message, heard))
+        return false;
+    /* What was loaded once needs its file no more. */
+    if (!target_is_loaded_from(settings()->target) && config_check_target(settings(), message) != 0)
+        return false;
+    if (target_load(settings()->target, message->text, sizeof message->text))
+        return true;
+    prefix_origin(message);
+    return false;
+}
+
+void module_prepare_target(void)
+{
+    struct message unheard;
+    if (target_is_loaded() || init_change_begin(NOT_INITIALIZED, INITIALIZING) != CHANGE_BEGUN)
+        return;
+    load_target(&unheard, /* heard= */ false);
+    init_change_end(NOT_INITIALIZED);
+}
+
+/* A target that another user has finalized answers so. */
+static bool target_is_initialized(const struct p11_functions *functions)
+{
+    CK_INFO info;
+    return functions->C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED;
+}
+
+static CK_RV initialize_target(const struct p11_functions *functions, void *callers, bool want_thread,
+                               bool *thread_permitted)
+{
+    struct init_plan plan;
+    init_plan(&plan, callers, want_thread, settings()->target_init);
+    if (settings()->pool_threads == CONFIG_THREADS_REQUIRE && !plan.thread_permitted)
+        return CKR_NEED_TO_CREATE_THREADS;
+
+    *thread_permitted = plan.thread_permitted;
+    CK_RV rv = functions->C_Initialize(plan.args);
+    /* Arguments of our own must not fail where the application's would do. */
+    if (plan.may_fall_back && rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED) {
+        *thread_permitted = false;
+        rv = functions->C_Initialize(plan.fallback);
+    }
+    if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        /* By the parent before a fork, as we wanted it; or by another user, who knows how. */
+        *thread_permitted = *thread_permitted && target_has_os_locking;
+    else if (rv == CKR_OK)
+        target_has_os_locking = *thread_permitted;
+    return rv;
+}
+
+/* So that a start can be told from one that never was, and a refusal of the target's from one of ours. */
+__attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
+{
+    const struct config *config = settings();
+    const struct policy *policy = policy_in_force();
+    char origin[256];
+    config_origin(config_find(config, "x-target"), origin, sizeof origin);
+    if (rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        log_write(LOG_LEVEL_INFO,
+                  "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s",
+                  P11_PROXY_VERSION, config->target, origin,
+                  rv == CKR_OK ? "" : ", which another user initialized",
+                  pools ? config->pool_size_bytes / 1024 : 0, config->pool_max_age_ms,
+                  !pools    ? "off"
+                  : threads ? "filled by a thread"
+                            : "filled on the application's calls",
+                  policy == NULL            ? "none"
+                  : policy_is_audit(policy) ? "audited"
+                                            : "in force");
+    else
+        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
+                  config->target, origin, rv,
+                  config->target_init != NULL ? "; x-target-init is set, and few targets take a string"
+                                              : "");
+}
+
+static void begin_to_count(bool pools, bool threads)
+{
+    const struct config *config = settings();
+    const struct policy *policy = policy_in_force();
+    uint64_t flags = (pools ? STATISTICS_POOL : 0) | (threads ? STATISTICS_THREAD : 0) |
+                     (config->pool_mix == CONFIG_MIX_KERNEL ? STATISTICS_MIX_KERNEL : 0);
+    if (policy != NULL)
+        flags |= policy_is_audit(policy) ? STATISTICS_AUDIT : STATISTICS_POLICY;
+    /* Where memory is not wiped on fork, a child would count for its parent. */
+    if (config->statistics && memory_is_wiped_on_fork())
+        counters_begin(flags, config->target);
+}
+
+static CK_RV start(const struct p11_functions *functions, void *callers)
+{
+    struct message message;
+    if (!load_target(&message, /* heard= */ true)) {
+        log_write(LOG_LEVEL_ERROR, "%s", message.text);
+        return CKR_GENERAL_ERROR;
+    }
+    const struct config *config = settings();
+    bool pools = config->pool && memory_is_wiped_on_fork();
+    bool threads = false;
+    if (config->pool && !pools)
+        log_write(LOG_LEVEL_WARNING,
+                  "no pool: this system does not prove that it wipes memory on fork");
+    CK_RV rv = initialize_target(functions, callers,
+                                 pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
+    log_start(rv, pools, threads);
+    if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        return rv;
+
+    target_refresh();
+    slots_assume_login(rv == CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    filler_permit(threads);
+    begin_to_count(pools, threads);
+    /* Handlers run in reverse: ours, before those that the target registered just now. */
+    if (threads && !watches_exit_before_target)
+        watches_exit_before_target = unload_watch_exit();
+    return rv;
+}
+
+/* Forgets all of this initialisation. The filler's thread is gone, and no random call is in flight. */
+static void forget(void)
+{
+    sessions_close_begin(NULL);
+    sessions_close_end();
+    fill_sessions_forget();
+    slots_forget();
+    guard_reports_end();
+    counters_end();
+    target_has_os_locking = false;
+}
+
+CK_RV own_C_Initialize(const struct p11_functions *functions, CK_VOID_PTR pInitArgs)
+{
+    for (;;) {
+        switch (init_change_begin(NOT_INITIALIZED, INITIALIZING)) {
+        case CHANGE_BEGUN: {
+            CK_RV rv = start(functions, pInitArgs);
+            bool done = rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED;
+            init_change_end(done ? INITIALIZED : NOT_INITIALIZED);
+            return rv;
+        }
+        case CHANGE_RECURSIVE:
+            log_write(LOG_LEVEL_ERROR, "C_Initialize is called from the target's own C_Initialize: "
+                                       "does x-target lead back to this proxy?");
+            return CKR_FUNCTION_FAILED;
+        case CHANGE_IMPOSSIBLE:
+            if (target_is_initialized(functions))
+                return CKR_CRYPTOKI_ALREADY_INITIALIZED;
+            if (!is_recursive() && init_change_begin(INITIALIZED, FINALIZING) == CHANGE_BEGUN) {
+                calls_wait();
+                filler_stop();
+                forget();
+                init_change_end(NOT_INITIALIZED);
+            }
+        }
+    }
+}
+
+CK_RV own_C_Finalize(const struct p11_functions *functions, CK_VOID_PTR pReserved)
+{
+    if (is_recursive())
+        return CKR_FUNCTION_FAILED;
+    switch (init_change_begin(INITIALIZED, FINALIZING)) {
+    case CHANGE_RECURSIVE:
+        return CKR_FUNCTION_FAILED;
+    case CHANGE_IMPOSSIBLE:
+        return functions->C_Finalize(pReserved);
+    case CHANGE_BEGUN:
+        break;
+    }
+    /* C_Finalize beside any other call is undefined, so our own calls must be over. */
+    calls_wait();
+    bool had_thread = filler_stop();
+    CK_RV rv = functions->C_Finalize(pReserved);
+    bool over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;
+    if (over)
+        forget();
+    else
+        filler_permit(had_thread);
+    init_change_end(over ? NOT_INITIALIZED : INITIALIZED);
+    return rv;
+}

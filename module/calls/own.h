@@ -1,0 +1,36 @@
+/* own.h - the functions that are written by hand: the OWN rows of functions.def.
+ *
+ * Each takes, before its own parameters, the target's list of the same number as the list of ours that the application
+ * called through. They answer with the target's codes wherever the target is asked.
+ */
+#ifndef P11_PROXY_OWN_H
+#define P11_PROXY_OWN_H
+
+#include "target/target.h"
+
+#define P11_UPTO 302
+#define OWN(name, ...) CK_RV own_##name(const struct p11_functions *functions, PARAMS(__VA_ARGS__));
+#define ROW(name, ...)
+#include "functions.def"
+
+/* True in a call that the target's generator makes, on whatever thread: it must not wait for what it holds up. */
+bool is_recursive(void);
+
+/* Maps the memory, and gives each file its part of it. Once in effect; false if there is no memory. Any thread. */
+bool module_prepare(void);
+
+/* Reads the configuration and loads the target if that was not done, so that the lists and interfaces can be told
+ * before C_Initialize. Logs nothing if it fails, because C_Initialize will. */
+void module_prepare_target(void);
+
+/* From now on exit() is told from dlclose(). Called before the target is loaded, and again after the target has
+ * registered what it wants to be called at exit(), so that ours is called before. False if there is no memory. */
+bool unload_watch_exit(void);
+
+/* Frees what C_GetInterface gave out, when the module is unloaded. */
+void interfaces_free(void);
+
+/* Our list of that number, and NULL beyond the last; its version is the target's. */
+struct p11_functions *own_list(unsigned number);
+
+#endif

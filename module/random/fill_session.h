@@ -1,0 +1,62 @@
+/* fill_session.h - the filler's own session on a slot, which the application does not notice.
+ *
+ * There is at most one for a slot. It is open only while there is demand, and only where the application has a
+ * session open. Functions of the first group are called around the application's calls, on its threads.
+ */
+#ifndef P11_PROXY_FILL_SESSION_H
+#define P11_PROXY_FILL_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cryptoki.h"
+#include "state/slots.h"
+
+/* Around a call that must not meet the session (the close of the last session, C_InitToken, a login of the SO): closes
+ * it, waiting for the one call that it may be in, and keeps it closed until _resume(). Nests. NULL is fine. */
+void fill_session_suspend(struct slot *slot);
+void fill_session_resume(struct slot *slot);
+
+/* The same for all slots, where the call's session is not known. */
+void fill_sessions_suspend(void);
+void fill_sessions_resume(void);
+
+/* The token has no session left for the application: closes those of all slots, and opens none for a while. Returns
+ * whether there was one. */
+bool fill_sessions_release_all(void);
+
+/* The handle that stands for the application's in the target: CK_INVALID_HANDLE for one of the filler's, which the
+ * application never got, so that the target complains as it would without the session. */
+CK_SESSION_HANDLE fill_session_hide(CK_SESSION_HANDLE handle);
+
+/* What C_GetTokenInfo must not count. */
+struct fill_session_view {
+    CK_SESSION_HANDLE session; /* CK_INVALID_HANDLE: none */
+    bool is_read_write;
+    bool in_transition; /* it is being opened or closed: the token may count it or not */
+};
+
+/* As it is now, or as soon as it is not in transition, at the latest at until_ns of clock_exact_ns(). */
+struct fill_session_view fill_session_view(struct slot *slot, int64_t until_ns);
+
+/* The token gave this handle to the application, so it had lost the session of that handle. */
+void fill_session_was_lost(CK_SESSION_HANDLE handle);
+
+/* All are gone with the target's state: it was finalized. */
+void fill_sessions_forget(void);
+
+/*
+ * For the filler's thread. _acquire() begins one call on the slot's session, which is opened if need be; false if none
+ * may be had now. On true the caller makes at most one call and ends it with _done(), rv being the token's answer.
+ */
+bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session);
+void fill_session_done(struct slot *slot, CK_RV rv);
+
+/* Closes the session if it was not used for idle_ns. Returns when, on clock_exact_ns()'s clock, to ask again; INT64_MAX
+ * if there is none. For the filler's thread. */
+int64_t fill_session_close_idle(struct slot *slot, int64_t idle_ns);
+
+/* Once, after memory_map(). */
+void fill_sessions_prepare(void);
+
+#endif

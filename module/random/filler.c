@@ -1,0 +1,329 @@
+/* filler.c - the background thread, and what it does for a slot. */
+#include "random/filler.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/auxv.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "random/fill_session.h"
+#include "random/fork_gate.h"
+#include "random/source.h"
+#include "state/counters.h"
+#include "state/in_call.h"
+#include "state/memory.h"
+#include "state/settings.h"
+
+enum { STACK_BYTES = 1024 * 1024 };
+
+static const int64_t END_AFTER_NS = 2 * NS_PER_S;
+static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
+static const int64_t FIRST_BACK_OFF_NS = 1 * NS_PER_MS;
+static const int64_t LONGEST_BACK_OFF_NS = 256 * NS_PER_MS;
+static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
+static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
+
+enum thread_state {
+    THREAD_NONE,
+    THREAD_RUNNING,
+    THREAD_ENDED /* of its own accord; it is to be joined */
+};
+
+/* What the filler knows of a slot. */
+struct demand {
+    atomic_bool wanted;
+    _Atomic int64_t read_ahead_ns; /* when a draw last asked the token itself, 0: never */
+    /* The thread's own: */
+    unsigned calls_seen;
+    int64_t back_off_ns; /* how long it stood aside last time */
+    int64_t pause_ns;    /* how long it paused after the last failure, 0: none since one that worked */
+    int64_t retry_at_ns;
+};
+
+static struct filler {
+    pthread_mutex_t lock; /* guards what follows, up to waiting */
+    pthread_cond_t wake;
+    pthread_t thread;
+    bool stopping;
+    atomic_uint state; /* enum thread_state; changes under the lock */
+    atomic_bool permitted;
+    atomic_uint wake_count; /* moves on when a slot is in demand */
+    atomic_bool waiting;    /* the thread sleeps, or is about to */
+    struct demand demands[SLOTS_MAX];
+} *filler;
+
+/* In ordinary memory: a child is as pinned as its parent. */
+static atomic_bool pinned;
+
+void filler_prepare(void)
+{
+    filler = memory_part(sizeof *filler);
+}
+
+/* How long to leave the slot alone because the application uses it; 0 if it does not. */
+static int64_t back_off(struct slot *slot, struct demand *demand)
+{
+    unsigned calls = in_call_calls(slot);
+    bool is_used = in_call_on(slot) || atomic_load(&slot->operations) != 0 || calls != demand->calls_seen;
+    int64_t longer_ns = demand->back_off_ns * 2;
+    demand->calls_seen = calls;
+    if (!is_used || longer_ns == 0)
+        longer_ns = FIRST_BACK_OFF_NS;
+    demand->back_off_ns = !is_used                          ? 0
+                          : longer_ns < LONGEST_BACK_OFF_NS ? longer_ns
+                                                            : LONGEST_BACK_OFF_NS;
+    return demand->back_off_ns;
+}
+
+static int64_t pause_after_failure(struct demand *demand, int64_t now_ns)
+{
+    int64_t pause_ns = demand->pause_ns == 0 ? FIRST_PAUSE_NS : demand->pause_ns * 2;
+    demand->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
+    demand->retry_at_ns = now_ns + demand->pause_ns;
+    return demand->pause_ns;
+}
+
+/* Fills the slot's pool. Returns how long to wait before going on with it, 0 if there is nothing to go on with. */
+static int64_t service_slot(struct slot *slot, struct demand *demand)
+{
+    struct pool *pool = atomic_load(&slot->pool);
+    bool more = pool != NULL;
+    while (more && atomic_load(&filler->permitted)) {
+        CK_SESSION_HANDLE session;
+        CK_RV rv = CKR_OK;
+        int64_t now_ns = clock_exact_ns();
+        int64_t wait_ns = back_off(slot, demand);
+        if (wait_ns == 0 && now_ns < demand->retry_at_ns)
+            wait_ns = demand->retry_at_ns - now_ns;
+        if (wait_ns != 0)
+            return wait_ns;
+        if (!fill_session_acquire(slot, &session))
+            return 0;
+        more = source_fill(slot, pool, session, &rv);
+        fill_session_done(slot, rv);
+        if (rv != CKR_OK)
+            return pause_after_failure(demand, now_ns);
+        demand->pause_ns = 0;
+        count_pool(slot);
+    }
+    return 0;
+}
+
+/* Serves all slots once. Returns when to do so again; *demanded says whether any was in demand. */
+static int64_t service_all(bool *demanded)
+{
+    int64_t next_ns = INT64_MAX;
+    unsigned count = slots_count();
+    *demanded = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct slot *slot = slot_at(i);
+        struct demand *demand = &filler->demands[i];
+        if (atomic_exchange(&demand->wanted, false)) {
+            int64_t wait_ns = service_slot(slot, demand);
+            *demanded = *demanded || wait_ns == 0;
+            if (wait_ns != 0) {
+                atomic_store(&demand->wanted, true);
+                wait_ns += clock_exact_ns();
+                next_ns = wait_ns < next_ns ? wait_ns : next_ns;
+            }
+        }
+        int64_t close_ns = fill_session_close_idle(slot, IDLE_SESSION_NS);
+        next_ns = close_ns < next_ns ? close_ns : next_ns;
+    }
+    return next_ns;
+}
+
+/* Sleeps until a slot is in demand, or until until_ns. */
+static void wait_locked(int64_t until_ns)
+{
+    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    if (!filler->stopping)
+        pthread_cond_timedwait(&filler->wake, &filler->lock, &until);
+}
+
+static void close_sessions(void)
+{
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        fill_session_close_idle(slot_at(i), /* idle_ns= */ 0);
+}
+
+static void *run(void *unused)
+{
+    int64_t demand_ns = clock_exact_ns();
+    bool ends = false;
+    (void)unused;
+    pthread_setname_np(pthread_self(), "p11-proxy-fill");
+    while (!ends) {
+        bool demanded;
+        unsigned seen = atomic_load(&filler->wake_count);
+        int64_t next_ns = service_all(&demanded);
+        int64_t now_ns = clock_exact_ns();
+        if (demanded)
+            demand_ns = now_ns;
+        /* At exit it does not end: its end would run what the target keeps for each thread, while the target itself
+         * is being torn down. */
+        ends = now_ns >= demand_ns + END_AFTER_NS && !fork_gate_is_closed();
+        if (ends)
+            close_sessions();
+        if (next_ns > demand_ns + END_AFTER_NS)
+            next_ns = demand_ns + END_AFTER_NS;
+        pthread_mutex_lock(&filler->lock);
+        /* waiting is set before wake_count is read; filler_wants_fill() raises wake_count before it reads waiting, so
+         * one of them sees the other. */
+        atomic_store(&filler->waiting, true);
+        bool is_awaited = atomic_load(&filler->wake_count) != seen;
+        if (!ends && !is_awaited)
+            wait_locked(next_ns > now_ns ? next_ns : now_ns + NS_PER_S);
+        atomic_store(&filler->waiting, false);
+        ends = (ends && !is_awaited) || filler->stopping;
+        if (ends && !filler->stopping)
+            atomic_store(&filler->state, THREAD_ENDED);
+        pthread_mutex_unlock(&filler->lock);
+    }
+    return unused;
+}
+
+bool filler_is_this_thread(void)
+{
+    return atomic_load(&filler->state) == THREAD_RUNNING && pthread_equal(filler->thread, pthread_self());
+}
+
+/* The C library that a statically linked program loads with a module cannot make threads: it was never initialised for
+ * that. Such a program has no program interpreter; the auxiliary vector says where that was loaded. */
+static bool host_is_static(void)
+{
+    return getauxval(AT_BASE) == 0;
+}
+
+/* Keeps the module loaded: the thread runs its code, and fork handlers are registered. */
+static bool pin(void)
+{
+    Dl_info self;
+    if (atomic_load(&pinned))
+        return true;
+    if (dladdr(&pinned, &self) == 0 ||
+        dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) == NULL)
+        return false;
+    atomic_store(&pinned, true);
+    return true;
+}
+
+bool filler_has_pinned(void)
+{
+    return atomic_load(&pinned);
+}
+
+static int make_thread_locked(void)
+{
+    pthread_attr_t attributes;
+    pthread_condattr_t clock;
+    size_t stack_bytes;
+    sigset_t all;
+    sigset_t callers;
+    if (!pin() || !fork_gate_watch())
+        return ENOMEM;
+    int rc = pthread_attr_init(&attributes);
+    if (rc != 0)
+        return rc;
+    /* The target runs on it, with all that it links: not less than the default. */
+    pthread_attr_getstacksize(&attributes, &stack_bytes);
+    if (stack_bytes < STACK_BYTES)
+        pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&filler->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    /* It inherits the mask, so that no handler of the application runs on it. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    rc = pthread_create(&filler->thread, &attributes, run, NULL);
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    pthread_attr_destroy(&attributes);
+    return rc;
+}
+
+/* Makes the thread if there is none. */
+static void start(void)
+{
+    int rc = 0;
+    pthread_mutex_lock(&filler->lock);
+    unsigned before = atomic_load(&filler->state);
+    if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
+        if (before == THREAD_ENDED)
+            pthread_join(filler->thread, NULL);
+        filler->stopping = false;
+        rc = make_thread_locked();
+        atomic_store(&filler->state, rc == 0 ? THREAD_RUNNING : THREAD_NONE);
+        atomic_store(&filler->permitted, rc == 0);
+    }
+    pthread_mutex_unlock(&filler->lock);
+    if (rc != 0)
+        log_write(LOG_LEVEL_WARNING,
+                  "no background thread, errno %d: pools are filled on the application's calls", rc);
+}
+
+void filler_wants_fill(struct slot *slot)
+{
+    int saved_errno = errno;
+    struct demand *demand = &filler->demands[slot->number];
+    if (!atomic_exchange(&demand->wanted, true)) {
+        atomic_fetch_add(&filler->wake_count, 1);
+        if (atomic_load(&filler->waiting)) {
+            pthread_mutex_lock(&filler->lock);
+            pthread_cond_signal(&filler->wake);
+            pthread_mutex_unlock(&filler->lock);
+        }
+    }
+    /* It ended for want of demand, and there is some again. */
+    if (atomic_load(&filler->state) == THREAD_ENDED && atomic_load(&filler->permitted))
+        start();
+    errno = saved_errno;
+}
+
+void filler_note_read_ahead(struct slot *slot)
+{
+    int saved_errno = errno;
+    int64_t now_ns = clock_exact_ns();
+    int64_t max_age_ns = (int64_t)settings()->pool_max_age_ms * NS_PER_MS;
+    int64_t before_ns = atomic_exchange(&filler->demands[slot->number].read_ahead_ns, now_ns);
+    if (before_ns != 0 && now_ns - before_ns <= max_age_ns && atomic_load(&filler->permitted)) {
+        if (atomic_load(&filler->state) == THREAD_NONE)
+            start();
+        filler_wants_fill(slot);
+    }
+    errno = saved_errno;
+}
+
+void filler_permit(bool permitted)
+{
+    atomic_store(&filler->permitted, permitted && !host_is_static());
+}
+
+bool filler_stop(void)
+{
+    int saved_errno = errno;
+    bool was_permitted = atomic_load(&filler->permitted);
+    pthread_mutex_lock(&filler->lock);
+    bool is_there = atomic_load(&filler->state) != THREAD_NONE;
+    filler->stopping = true;
+    atomic_store(&filler->permitted, false);
+    pthread_cond_signal(&filler->wake);
+    pthread_mutex_unlock(&filler->lock);
+    if (is_there)
+        pthread_join(filler->thread, NULL);
+    atomic_store(&filler->state, THREAD_NONE);
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        filler->demands[i] = (struct demand){0};
+    errno = saved_errno;
+    return was_permitted;
+}
+
+void filler_at_exit(void)
+{
+    fork_gate_close();
+}

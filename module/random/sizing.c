@@ -1,0 +1,232 @@
+/* sizing.c - what is learned about the sizes of calls. */
+#include "random/sizing.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "state/memory.h"
+#include "state/settings.h"
+
+enum {
+    SIZES = 25, /* powers of two, to 2^24 bytes: the largest pool */
+    FIRST_CALL_BYTES = 1024,
+    LEAST_CALL_BYTES = 8,   /* there are tokens that refuse less */
+    SLOW_CALLS_TO_SHRINK = 2, /* one may be due to a busy machine, */
+    CALLS_TO_FORGET = 64      /* and even two in a row happen in a long life */
+};
+
+/* A longer call keeps the application's other calls to a serial token waiting. */
+static const int64_t SHORT_CALL_NS = 5 * NS_PER_MS;
+/* A shorter one is soon repeated, and its caller would wait for the whole pool. */
+static const int64_t WHOLE_POOL_CALL_NS = NS_PER_MS / 5;
+static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
+static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
+static const int64_t LOG_AGAIN_NS = 60 * NS_PER_S;
+
+struct sizing {
+    unsigned version;       /* the slot's sizes_version that this is about, */
+    unsigned retry_version; /* and its retry_version */
+    size_t call_bytes;    /* what to ask for in one call */
+    int64_t least_ns[SIZES]; /* the shortest call of 2^i bytes up to twice that, 0 if there was none */
+    size_t limit_bytes;  /* no call of so many bytes or more, 0: no limit known */
+    size_t least_bytes;  /* known to work where a smaller one failed, 0: none did */
+    size_t failed_bytes; /* a call of this size failed and none has worked since, 0: none */
+    unsigned slow_calls; /* in a row */
+    unsigned calls;      /* since a size that was too slow was forgotten */
+    bool failing;
+    bool told;           /* the log says that it fails */
+    int64_t retry_at_ns;
+    int64_t pause_ns;
+    int64_t logged_ns; /* when a failure was logged last */
+};
+
+static struct sizing_of_slot {
+    pthread_mutex_t lock; /* guards what was learned */
+    struct sizing learned;
+} *sizings;
+
+void sizing_prepare(void)
+{
+    sizings = memory_part(SLOTS_MAX * sizeof *sizings);
+}
+
+static struct sizing *lock(struct slot *slot)
+{
+    struct sizing *s = &sizings[slot->number].learned;
+    unsigned version = atomic_load(&slot->sizes_version);
+    unsigned retry_version = atomic_load(&slot->retry_version);
+    pthread_mutex_lock(&sizings[slot->number].lock);
+    if (s->version != version || s->call_bytes == 0)
+        *s = (struct sizing){.version = version, .call_bytes = FIRST_CALL_BYTES};
+    if (s->retry_version != retry_version) {
+        s->retry_version = retry_version;
+        s->retry_at_ns = s->pause_ns = 0;
+    }
+    return s;
+}
+
+static void unlock(struct slot *slot)
+{
+    pthread_mutex_unlock(&sizings[slot->number].lock);
+}
+
+static unsigned power_of(size_t bytes)
+{
+    unsigned power = (unsigned)(63 - __builtin_clzll((unsigned long long)bytes | 1));
+    return power < SIZES ? power : SIZES - 1;
+}
+
+size_t sizing_call_bytes(struct slot *slot)
+{
+    struct sizing *s = lock(slot);
+    size_t bytes = s->call_bytes;
+    if (s->retry_at_ns != 0 && clock_exact_ns() < s->retry_at_ns)
+        bytes = 0;
+    unlock(slot);
+    return bytes;
+}
+
+void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t *least_bytes)
+{
+    struct sizing *s = lock(slot);
+    bool too_large = s->limit_bytes != 0 && len_bytes >= s->limit_bytes;
+    *most_bytes = too_large ? s->call_bytes : len_bytes;
+    *least_bytes = s->least_bytes != 0 ? s->least_bytes : 1;
+    unlock(slot);
+}
+
+/* The shortest call of the smallest size that was timed; 0 if none was. */
+static int64_t smallest_ns(const struct sizing *s)
+{
+    for (unsigned i = 0; i < SIZES; i++)
+        if (s->least_ns[i] != 0)
+            return s->least_ns[i];
+    return 0;
+}
+
+/* Whether calls of that size cost little, or hardly more than the smallest: then it is the call that costs and not
+ * the bytes. A size that was not timed yet passes. */
+static bool is_cheap(const struct sizing *s, unsigned power)
+{
+    int64_t ns = power < SIZES ? s->least_ns[power] : 0;
+    int64_t least_ns = smallest_ns(s);
+    return ns <= SHORT_CALL_NS || ns <= least_ns + least_ns / 4;
+}
+
+/* A long call of the smallest size that was timed: only a still smaller one tells whether size matters. */
+static bool is_smaller_needed(const struct sizing *s, unsigned power)
+{
+    int64_t ns = s->least_ns[power];
+    int64_t twice_ns = power < SIZES - 1 ? s->least_ns[power + 1] : 0;
+    bool matters = twice_ns == 0 || twice_ns > ns + ns / 4;
+    return ns > SHORT_CALL_NS && ns == smallest_ns(s) && matters;
+}
+
+static void shrink(struct sizing *s)
+{
+    size_t least = s->least_bytes > LEAST_CALL_BYTES ? s->least_bytes : LEAST_CALL_BYTES;
+    s->slow_calls = 0;
+    if (s->call_bytes / 2 >= least)
+        s->call_bytes /= 2;
+}
+
+static void grow(struct sizing *s, int64_t took_ns)
+{
+    size_t most = settings()->pool_size_bytes / (took_ns >= WHOLE_POOL_CALL_NS ? 1 : 2);
+    unsigned steps = took_ns <= SHORT_CALL_NS / 4 ? 2 : 1;
+    for (; steps > 0; steps--) {
+        size_t twice = s->call_bytes * 2;
+        bool refused = s->limit_bytes != 0 && twice >= s->limit_bytes;
+        if (twice > most || refused || !is_cheap(s, power_of(twice)))
+            break;
+        s->call_bytes = twice;
+    }
+}
+
+static void learn_time(struct sizing *s, size_t asked_bytes, int64_t took_ns)
+{
+    unsigned power = power_of(asked_bytes);
+    int64_t *least_ns = &s->least_ns[power];
+    if (*least_ns == 0 || took_ns < *least_ns)
+        *least_ns = took_ns;
+    /* A size that was slow may have been so by chance. */
+    if (++s->calls >= CALLS_TO_FORGET) {
+        unsigned next = power_of(s->call_bytes) + 1;
+        if (next < SIZES && !is_cheap(s, next))
+            s->least_ns[next] = 0;
+        s->calls = 0;
+    }
+    if (asked_bytes <= s->call_bytes / 2)
+        return; /* the pool had room for less, so this tells nothing about calls of that size */
+    if (is_smaller_needed(s, power))
+        shrink(s);
+    else if (is_cheap(s, power)) {
+        s->slow_calls = 0;
+        grow(s, took_ns);
+    } else if (++s->slow_calls >= SLOW_CALLS_TO_SHRINK)
+        shrink(s);
+}
+
+void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
+{
+    struct sizing *s = lock(slot);
+    bool tell = s->told;
+    if (s->failed_bytes != 0 && asked_bytes < s->failed_bytes) {
+        s->limit_bytes = s->failed_bytes;
+        while (s->call_bytes >= s->limit_bytes && s->call_bytes > LEAST_CALL_BYTES)
+            s->call_bytes /= 2;
+    } else if (s->failed_bytes != 0 && s->least_bytes <= s->failed_bytes)
+        s->least_bytes = asked_bytes;
+    if (s->call_bytes < s->least_bytes)
+        s->call_bytes = s->least_bytes;
+    s->failed_bytes = 0;
+    s->failing = s->told = false;
+    s->retry_at_ns = s->pause_ns = 0;
+    if (took_ns != 0 && asked_bytes >= LEAST_CALL_BYTES)
+        learn_time(s, asked_bytes, took_ns);
+    unlock(slot);
+    if (tell)
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives random bytes again", slot->id);
+}
+
+void sizing_failed(struct slot *slot, size_t asked_bytes)
+{
+    struct sizing *s = lock(slot);
+    if (s->failed_bytes == 0 || asked_bytes < s->failed_bytes)
+        s->failed_bytes = asked_bytes;
+    while (s->call_bytes >= asked_bytes && s->call_bytes > LEAST_CALL_BYTES)
+        s->call_bytes /= 2;
+    unlock(slot);
+}
+
+void sizing_pause(struct slot *slot, CK_RV rv)
+{
+    struct sizing *s = lock(slot);
+    int64_t now_ns = clock_exact_ns();
+    int64_t pause_ns = s->pause_ns == 0 ? FIRST_PAUSE_NS : s->pause_ns * 2;
+    bool tell = !s->failing && (s->logged_ns == 0 || now_ns - s->logged_ns >= LOG_AGAIN_NS);
+    s->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
+    s->retry_at_ns = now_ns + s->pause_ns;
+    s->failed_bytes = 0;
+    s->failing = true;
+    if (tell) {
+        s->told = true;
+        s->logged_ns = now_ns;
+    }
+    /* The sizes of failed calls were not to blame. */
+    if (s->call_bytes < FIRST_CALL_BYTES && s->limit_bytes == 0)
+        s->call_bytes = FIRST_CALL_BYTES;
+    unlock(slot);
+    if (tell)
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx", slot->id,
+                  rv);
+}
+
+bool sizing_is_failing(struct slot *slot)
+{
+    struct sizing *s = lock(slot);
+    bool failing = s->failing;
+    unlock(slot);
+    return failing;
+}

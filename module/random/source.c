@@ -1,0 +1,237 @@
+/* source.c - gets random bytes from the slot's token, and tests them. */
+#include "random/source.h"
+
+#include "base/clock.h"
+#include "base/copy.h"
+#include "base/log.h"
+#include "base/probes.h"
+#include "random/sizing.h"
+#include "state/counters.h"
+#include "state/in_call.h"
+#include "state/settings.h"
+#include "target/target.h"
+
+/* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
+#define FORWARD_CALL_MAX ((CK_ULONG)1024 * 1024)
+
+static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+{
+    unsigned place;
+    random_call_begin(&place);
+    CK_RV rv = target()->C_GenerateRandom(session, buf, len_bytes);
+    random_call_end(place);
+    count_call(slot, len_bytes, rv);
+    return rv;
+}
+
+/* The token would give nothing now, so what is held from before must not be served either. */
+static bool is_refused_to_all(CK_RV rv)
+{
+    return rv == CKR_USER_NOT_LOGGED_IN || rv == CKR_RANDOM_NO_RNG || rv == CKR_SEED_RANDOM_REQUIRED;
+}
+
+/* The code tells of something that no other size cures. */
+static bool is_about_state(CK_RV rv)
+{
+    switch (rv) {
+    case CKR_SESSION_HANDLE_INVALID:
+    case CKR_SESSION_CLOSED:
+    case CKR_DEVICE_REMOVED:
+    case CKR_TOKEN_NOT_PRESENT:
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+    case CKR_OPERATION_ACTIVE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Records what the tests say of an answer of len_bytes. Returns the code that its caller gets. */
+static CK_RV record_health(struct slot *slot, enum health_result result, size_t len_bytes)
+{
+    unsigned before = atomic_load(&slot->health);
+    if (result == HEALTH_GOOD) {
+        /* Only an answer that the same tests can judge clears a suspicion: not a shorter one. */
+        if (before == SLOT_HEALTH_SUSPECT && len_bytes >= atomic_load(&slot->suspect_bytes) &&
+            atomic_compare_exchange_strong(&slot->health, &before, SLOT_HEALTH_OK))
+            count_pool(slot);
+        return before == SLOT_HEALTH_FAILED ? CKR_DEVICE_ERROR : CKR_OK;
+    }
+    bool first = before == SLOT_HEALTH_OK;
+    if (first)
+        atomic_store(&slot->suspect_bytes, len_bytes);
+    atomic_store(&slot->health, first ? SLOT_HEALTH_SUSPECT : SLOT_HEALTH_FAILED);
+    slot_invalidate(slot, SLOT_HEALTH_ALARM);
+    count_pool(slot);
+    if (before != SLOT_HEALTH_FAILED)
+        log_write(first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+                  "slot %lu: the token's random generator %s; %s", slot->id, health_text(result),
+                  first ? "those bytes are thrown away, and the next ones decide"
+                        : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
+    return CKR_DEVICE_ERROR;
+}
+
+static enum health_result test(struct pool *pool, const uint8_t *bytes, size_t len_bytes)
+{
+    return SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : HEALTH_GOOD;
+}
+
+/* One fetch. False if none is wanted. */
+static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, size_t most_bytes,
+                       uint8_t *buf, size_t len_bytes, size_t *asked_bytes, size_t *got_bytes, CK_RV *rv)
+{
+    struct pool_fetch fetch;
+    size_t good_bytes = 0;
+    if (!pool_fetch_begin(pool, most_bytes, len_bytes, &fetch))
+        return false;
+    int64_t begun_ns = clock_exact_ns();
+    *rv = ask(slot, session, fetch.bytes, fetch.len_bytes);
+    int64_t took_ns = clock_exact_ns() - begun_ns;
+    PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
+    *asked_bytes = fetch.len_bytes;
+    if (*rv == CKR_OK) {
+        sizing_accepted(slot, fetch.len_bytes, took_ns > 0 ? took_ns : 1);
+        count_fetch(slot, fetch.len_bytes, took_ns, sizing_call_bytes(slot));
+        *rv = record_health(slot, test(pool, fetch.bytes, fetch.len_bytes), fetch.len_bytes);
+        good_bytes = *rv == CKR_OK ? fetch.len_bytes : 0;
+    }
+    *got_bytes = pool_fetch_end(pool, &fetch, good_bytes, buf, len_bytes);
+    return true;
+}
+
+/* A fetch, and after the first alarm another one, which decides. */
+static bool fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, size_t most_bytes,
+                  uint8_t *buf, size_t len_bytes, size_t *asked_bytes, size_t *got_bytes, CK_RV *rv)
+{
+    bool fetched =
+        fetch_once(slot, pool, session, most_bytes, buf, len_bytes, asked_bytes, got_bytes, rv);
+    if (fetched && *rv == CKR_DEVICE_ERROR && atomic_load(&slot->health) == SLOT_HEALTH_SUSPECT)
+        fetch_once(slot, pool, session, most_bytes, buf, len_bytes, asked_bytes, got_bytes, rv);
+    return fetched;
+}
+
+/* One call for len_bytes, or for least_bytes if that is more. */
+static CK_RV ask_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                      size_t len_bytes, size_t least_bytes)
+{
+    uint8_t bytes[POOL_TAKE_MAX];
+    size_t asked_bytes = least_bytes > len_bytes && least_bytes <= sizeof bytes ? least_bytes : len_bytes;
+    health_prefill(bytes, asked_bytes);
+    CK_RV rv = ask(slot, session, bytes, asked_bytes);
+    if (rv == CKR_OK)
+        rv = record_health(slot, test(pool, bytes, asked_bytes), asked_bytes);
+    if (rv == CKR_OK)
+        memcpy(buf, bytes, len_bytes);
+    wipe_bytes(bytes, asked_bytes);
+    return rv;
+}
+
+/* The request in calls of a size that is given. */
+static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                          size_t len_bytes, size_t most_bytes, size_t least_bytes)
+{
+    CK_RV rv = CKR_OK;
+    for (size_t done = 0; rv == CKR_OK && done < len_bytes; done += most_bytes) {
+        size_t left = len_bytes - done;
+        size_t step = left < most_bytes ? left : most_bytes;
+        rv = ask_once(slot, pool, session, buf + done, step, least_bytes);
+        if (rv == CKR_DEVICE_ERROR && atomic_load(&slot->health) == SLOT_HEALTH_SUSPECT)
+            rv = ask_once(slot, pool, session, buf + done, step, least_bytes);
+        if (rv != CKR_OK)
+            wipe_bytes(buf, done);
+    }
+    return rv;
+}
+
+/* A request of that size failed, and a larger one with it or before. Looks for a size that works, from the largest
+ * down; only once until something works again, so that a token that refuses all is not asked all for each request. */
+static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                               size_t len_bytes)
+{
+    uint8_t bytes[POOL_TAKE_MAX];
+    CK_RV rv = CKR_FUNCTION_FAILED;
+    for (size_t size = sizeof bytes; size >= 8; size /= 2) {
+        rv = ask(slot, session, bytes, size);
+        wipe_bytes(bytes, size);
+        if (rv == CKR_OK) {
+            sizing_accepted(slot, size, /* took_ns= */ 0);
+            return ask_in_calls(slot, pool, session, buf, len_bytes, size, len_bytes < size ? size : 1);
+        }
+        sizing_failed(slot, size);
+    }
+    return rv;
+}
+
+/* The request without the pool. */
+static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                          size_t len_bytes)
+{
+    size_t most_bytes;
+    size_t least_bytes;
+    sizing_of_request(slot, len_bytes, &most_bytes, &least_bytes);
+    CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, least_bytes);
+    if (rv == CKR_OK) {
+        sizing_accepted(slot, len_bytes < most_bytes ? len_bytes : most_bytes, /* took_ns= */ 0);
+        return rv;
+    }
+    if (atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))
+        return rv;
+    if (is_refused_to_all(rv))
+        slot_invalidate(slot, SLOT_RANDOM_REFUSED);
+    else if (!sizing_is_failing(slot)) {
+        sizing_failed(slot, len_bytes);
+        if (ask_in_other_size(slot, pool, session, buf, len_bytes) == CKR_OK)
+            return CKR_OK;
+    }
+    sizing_pause(slot, rv);
+    return rv;
+}
+
+CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SESSION_HANDLE session,
+                  uint8_t *buf, size_t len_bytes)
+{
+    size_t done = 0;
+    CK_RV rv = CKR_OK;
+    if (atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+        return CKR_DEVICE_ERROR;
+    while (reads_ahead && done < len_bytes && rv == CKR_OK) {
+        size_t asked_bytes = 0, got_bytes = 0;
+        size_t call_bytes = sizing_call_bytes(slot);
+        if (call_bytes == 0 || !fetch(slot, pool, session, call_bytes, buf + done, len_bytes - done,
+                                      &asked_bytes, &got_bytes, &rv))
+            break;
+        done += got_bytes;
+        if (rv != CKR_OK && atomic_load(&slot->health) == SLOT_HEALTH_OK && !is_about_state(rv))
+            sizing_failed(slot, asked_bytes);
+        else if (got_bytes == 0)
+            break;
+    }
+    /* A fetch that failed asked for more than the caller did. What the caller asked for decides. */
+    if (done < len_bytes && atomic_load(&slot->health) != SLOT_HEALTH_FAILED)
+        rv = ask_as_it_is(slot, pool, session, buf + done, len_bytes - done);
+    if (rv != CKR_OK)
+        wipe_bytes(buf, len_bytes);
+    return rv;
+}
+
+bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, CK_RV *rv)
+{
+    size_t asked_bytes, got_bytes;
+    size_t call_bytes = sizing_call_bytes(slot);
+    return call_bytes != 0 && atomic_load(&slot->health) != SLOT_HEALTH_FAILED &&
+           fetch(slot, pool, session, call_bytes, NULL, 0, &asked_bytes, &got_bytes, rv);
+}
+
+CK_RV source_forward(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+{
+    if (buf == NULL || len_bytes <= FORWARD_CALL_MAX || !settings()->pool)
+        return ask(slot, session, buf, len_bytes);
+    CK_RV rv = CKR_OK;
+    for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes; done += FORWARD_CALL_MAX) {
+        CK_ULONG left = len_bytes - done;
+        rv = ask(slot, session, buf + done, left < FORWARD_CALL_MAX ? left : FORWARD_CALL_MAX);
+        if (rv != CKR_OK)
+            wipe_bytes(buf, done);
+    }
+    return rv;
+}

@@ -1,0 +1,100 @@
+/* init_state.c - whether the module is initialised, and the calls in flight. */
+#include "state/init_state.h"
+
+#include <pthread.h>
+
+#include "state/memory.h"
+
+struct initialization {
+    pthread_mutex_t lock; /* guards changes of state, and owner */
+    pthread_cond_t changed;
+    atomic_uint state;   /* enum init_state */
+    pthread_t owner;     /* the thread that is in C_Initialize or C_Finalize */
+    atomic_uint calls_in_flight;
+};
+
+static struct initialization *init;
+
+void init_state_prepare(void)
+{
+    init = memory_part(sizeof *init);
+}
+
+static bool is_changing(unsigned state)
+{
+    return state == INITIALIZING || state == FINALIZING;
+}
+
+static bool is_own_change_locked(void)
+{
+    return is_changing(atomic_load(&init->state)) && pthread_equal(init->owner, pthread_self());
+}
+
+enum init_change init_change_begin(enum init_state expected, enum init_state next)
+{
+    enum init_change change = CHANGE_IMPOSSIBLE;
+    pthread_mutex_lock(&init->lock);
+    while (is_changing(atomic_load(&init->state)) && !is_own_change_locked())
+        pthread_cond_wait(&init->changed, &init->lock);
+    if (is_own_change_locked())
+        change = CHANGE_RECURSIVE;
+    else if (atomic_load(&init->state) == expected) {
+        change = CHANGE_BEGUN;
+        init->owner = pthread_self();
+        atomic_store(&init->state, next);
+    }
+    pthread_mutex_unlock(&init->lock);
+    return change;
+}
+
+void init_change_end(enum init_state state)
+{
+    pthread_mutex_lock(&init->lock);
+    atomic_store(&init->state, state);
+    pthread_cond_broadcast(&init->changed);
+    pthread_mutex_unlock(&init->lock);
+}
+
+bool init_is_initialized(void)
+{
+    return atomic_load_explicit(&init->state, memory_order_acquire) == INITIALIZED;
+}
+
+bool call_begin(void)
+{
+    for (;;) {
+        /* The count is raised before state is read; C_Finalize changes state before it reads the count, so one
+         * of them sees the other. */
+        atomic_fetch_add(&init->calls_in_flight, 1);
+        unsigned state = atomic_load(&init->state);
+        if (state == INITIALIZED)
+            return true;
+        call_end();
+        if (state != FINALIZING)
+            return false;
+        pthread_mutex_lock(&init->lock);
+        bool own = is_own_change_locked();
+        while (!own && atomic_load(&init->state) == FINALIZING)
+            pthread_cond_wait(&init->changed, &init->lock);
+        pthread_mutex_unlock(&init->lock);
+        if (own)
+            return false;
+    }
+}
+
+void call_end(void)
+{
+    if (atomic_fetch_sub(&init->calls_in_flight, 1) != 1 || atomic_load(&init->state) != FINALIZING)
+        return;
+    pthread_mutex_lock(&init->lock);
+    pthread_cond_broadcast(&init->changed);
+    pthread_mutex_unlock(&init->lock);
+}
+
+void calls_wait(void)
+{
+    pthread_mutex_lock(&init->lock);
+    while (atomic_load(&init->calls_in_flight) != 0)
+        pthread_cond_wait(&init->changed, &init->lock);
+    pthread_mutex_unlock(&init->lock);
+}

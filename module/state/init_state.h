@@ -1,0 +1,47 @@
+/* init_state.h - whether the module is initialised, and which calls C_Finalize has to wait for.
+ *
+ * Nothing of ours is locked while the target runs: C_Initialize and C_Finalize mark that they are in progress,
+ * and others wait for the mark to change.
+ */
+#ifndef P11_PROXY_INIT_STATE_H
+#define P11_PROXY_INIT_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum init_state {
+    NOT_INITIALIZED,
+    INITIALIZING, /* a thread is in C_Initialize */
+    INITIALIZED,
+    FINALIZING /* a thread is in C_Finalize */
+};
+
+enum init_change {
+    CHANGE_BEGUN,     /* the caller ends it with init_change_end() */
+    CHANGE_RECURSIVE, /* this thread is in C_Initialize or C_Finalize already, and the target called back */
+    CHANGE_IMPOSSIBLE /* the module is in another state than expected */
+};
+
+/* Changes the state from expected to next, for the time of a call to the target. Waits while another thread is
+ * in such a call. */
+enum init_change init_change_begin(enum init_state expected, enum init_state next);
+void init_change_end(enum init_state state);
+
+/* True if the module is initialised. Any thread, no lock. */
+bool init_is_initialized(void);
+
+/*
+ * Counts a call in that C_Finalize waits for before it is forwarded; the caller counts it out with call_end().
+ * False, and nothing to count out, if the module is not initialised: then the call must not use a pool. While
+ * another thread is in C_Finalize it waits for the outcome, because that call may fail.
+ */
+bool call_begin(void);
+void call_end(void);
+
+/* Waits until no call is counted in. In C_Finalize. */
+void calls_wait(void);
+
+/* Once, after memory_map(). */
+void init_state_prepare(void);
+
+#endif

@@ -1,0 +1,266 @@
+/* slots.c - the slots, their pools, and what an event makes invalid. */
+#include "state/slots.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/safeguard.h"
+#include "state/memory.h"
+#include "state/settings.h"
+
+struct slots {
+    pthread_mutex_t lock; /* guards adding slots and pools */
+    atomic_uint count;    /* grows only, until slots_forget() */
+    unsigned pools;       /* that share the configured size */
+    atomic_bool login_assumed;
+    struct slot slots[SLOTS_MAX];
+};
+
+static struct slots *state;
+
+/* Pools outlast C_Finalize and fork, and are used again. An entry with another capacity is kept for slots_free(),
+ * because a late call may still read it. */
+static struct made {
+    struct pool *pool;
+    struct made_before {
+        struct pool *pool;
+        struct made_before *earlier;
+    } * before;
+} made[SLOTS_MAX];
+
+void slots_prepare(void)
+{
+    state = memory_part(sizeof *state);
+}
+
+/* Which things an event makes invalid. The row's first column is the cause of the drop for the pool. */
+enum { POOL_STAYS = -1 };
+enum keys { KEYS_STAY, KEYS_OF_SESSIONS, KEYS_ALL };
+
+struct effect {
+    int pool;       /* enum pool_drop */
+    enum keys keys; /* what is known of keys */
+    bool sessions;  /* no session is served until the token has answered for it */
+    bool token;     /* whether it has a generator */
+    bool sizes;     /* what was learned of its calls */
+    bool retry;     /* a token that failed may be asked again at once */
+    bool login;     /* nobody is logged in any more */
+};
+
+/* clang-format off */
+static const struct effect effects[SLOT_EVENTS] = {
+    /*                          pool                 keys              sessions token sizes retry login */
+    [SLOT_SEEDED]            = {POOL_DROP_SEED,     KEYS_STAY,        false, false, false, true,  false},
+    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  false},
+    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  false},
+    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  true},
+    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         KEYS_OF_SESSIONS, false, false, false, false, false},
+    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         KEYS_ALL,         false, false, false, false, false},
+    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},
+    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},
+    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    KEYS_ALL,         true,  true,  false, false, true},
+    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    KEYS_ALL,         false, true,  true,  true,  true},
+    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   KEYS_STAY,        false, false, false, false, false},
+    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, KEYS_ALL,         true,  true,  true,  true,  true},
+};
+/* clang-format on */
+
+void slot_invalidate(struct slot *slot, enum slot_event event)
+{
+    const struct effect *effect = &effects[event];
+    struct pool *pool = atomic_load(&slot->pool);
+    bool keeps = event == SLOT_SEEDED &&
+                 (!SAFEGUARD(SEED) || settings()->pool_on_seed == CONFIG_ON_SEED_KEEP);
+    if (effect->sessions)
+        atomic_fetch_add(&slot->generation, 1);
+    if (effect->keys == KEYS_ALL)
+        atomic_fetch_add(&slot->keys_version, 1);
+    if (effect->keys != KEYS_STAY)
+        atomic_fetch_add(&slot->session_keys_version, 1);
+    if (effect->token)
+        atomic_store(&slot->generator, GENERATOR_UNKNOWN);
+    if (effect->sizes)
+        atomic_fetch_add(&slot->sizes_version, 1);
+    if (effect->retry)
+        atomic_fetch_add(&slot->retry_version, 1);
+    if (event == SLOT_LOGGED_IN || event == SLOT_SO_LOGGED_IN || effect->login) {
+        atomic_store(&slot->so_logged_in, event == SLOT_SO_LOGGED_IN);
+        atomic_store(&slot->logged_in, !effect->login);
+    }
+    /* Last, so that a fetch that begins after the drop finds all else as it is now. */
+    if (effect->pool != POOL_STAYS && pool != NULL && !keeps)
+        pool_drop(pool, (enum pool_drop)effect->pool);
+}
+
+void slots_invalidate(enum slot_event event)
+{
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        slot_invalidate(&state->slots[i], event);
+}
+
+void slot_note_code(struct slot *slot, CK_RV rv)
+{
+    switch (rv) {
+    case CKR_CRYPTOKI_NOT_INITIALIZED:
+        /* Another user of the target has finalized it. */
+        slots_invalidate(SLOT_FINALIZED);
+        break;
+    case CKR_DEVICE_REMOVED:
+    case CKR_TOKEN_NOT_PRESENT:
+    case CKR_TOKEN_NOT_RECOGNIZED:
+    case CKR_SLOT_ID_INVALID:
+        slot_invalidate(slot, SLOT_TOKEN_GONE);
+        break;
+    case CKR_DEVICE_ERROR:
+    case CKR_FIPS_SELF_TEST_FAILED:
+        slot_invalidate(slot, SLOT_DEVICE_ERROR);
+        break;
+    case CKR_USER_ALREADY_LOGGED_IN:
+    case CKR_USER_ANOTHER_ALREADY_LOGGED_IN:
+        /* By a call that this module did not see, before now. */
+        atomic_store(&slot->logged_in, true);
+        break;
+    default:
+        break;
+    }
+}
+
+void slots_note_code(CK_SLOT_ID id, CK_RV rv)
+{
+    if (rv == CKR_OK)
+        return;
+    struct slot *slot = slot_find(id);
+    if (slot != NULL)
+        slot_note_code(slot, rv);
+    else if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
+        slots_invalidate(SLOT_FINALIZED);
+}
+
+unsigned slots_count(void)
+{
+    return atomic_load_explicit(&state->count, memory_order_acquire);
+}
+
+struct slot *slot_at(unsigned number)
+{
+    return &state->slots[number];
+}
+
+struct slot *slot_find(CK_SLOT_ID id)
+{
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        if (state->slots[i].id == id)
+            return &state->slots[i];
+    return NULL;
+}
+
+struct slot *slot_add(CK_SLOT_ID id)
+{
+    struct slot *slot = slot_find(id);
+    if (slot != NULL)
+        return slot;
+    pthread_mutex_lock(&state->lock);
+    slot = slot_find(id);
+    unsigned count = slots_count();
+    if (slot == NULL && count < SLOTS_MAX) {
+        slot = &state->slots[count];
+        slot->id = id;
+        slot->number = count;
+        atomic_store(&slot->logged_in, atomic_load(&state->login_assumed));
+        atomic_store(&slot->generation, atomic_load(&slot->generation) | 1);
+        atomic_store_explicit(&state->count, count + 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&state->lock);
+    return slot;
+}
+
+/* The pool that this place has or gets. Expects the lock held. */
+static struct pool *made_pool_locked(unsigned number, size_t capacity_bytes, struct pool_line *lines)
+{
+    struct made *place = &made[number];
+    if (place->pool != NULL && pool_capacity(place->pool) == capacity_bytes)
+        return place->pool;
+    struct made_before *before = place->pool != NULL ? malloc(sizeof *before) : NULL;
+    struct pool *pool = NULL;
+    if ((place->pool != NULL && before == NULL) || pool_create(&pool, capacity_bytes, lines) != 0) {
+        free(before);
+        return NULL;
+    }
+    if (before != NULL) {
+        *before = (struct made_before){place->pool, place->before};
+        place->before = before;
+    }
+    return place->pool = pool;
+}
+
+/* One pool more: each gets less. Expects the lock held. */
+static void share_size_locked(size_t size_bytes)
+{
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++) {
+        struct pool *pool = atomic_load(&state->slots[i].pool);
+        if (pool != NULL)
+            pool_limit(pool, size_bytes / state->pools);
+    }
+}
+
+struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
+{
+    const struct config *config = settings();
+    struct pool *pool = atomic_load(&slot->pool);
+    if (pool != NULL || !config->pool || !memory_is_wiped_on_fork())
+        return pool;
+    pthread_mutex_lock(&state->lock);
+    pool = atomic_load(&slot->pool);
+    if (pool == NULL && config->pool_size_bytes / (state->pools + 1) >= POOL_TARGET_MIN)
+        pool = made_pool_locked(slot->number, config->pool_size_bytes, lines);
+    if (pool != NULL && atomic_load(&slot->pool) == NULL) {
+        pool_start(pool, (int64_t)config->pool_max_age_ms * NS_PER_MS,
+                   config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER);
+        state->pools++;
+        atomic_store(&slot->pool, pool);
+        share_size_locked(config->pool_size_bytes);
+    }
+    pthread_mutex_unlock(&state->lock);
+    return pool;
+}
+
+void slots_assume_login(bool logged_in)
+{
+    atomic_store(&state->login_assumed, logged_in);
+}
+
+void slots_forget(void)
+{
+    slots_invalidate(SLOT_FINALIZED);
+    pthread_mutex_lock(&state->lock);
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++) {
+        struct slot *slot = &state->slots[i];
+        struct pool *pool = atomic_exchange(&slot->pool, NULL);
+        if (pool != NULL)
+            pool_stop(pool);
+        atomic_store(&slot->health, SLOT_HEALTH_OK);
+        atomic_store(&slot->operations, 0);
+    }
+    atomic_store(&state->count, 0);
+    state->pools = 0;
+    pthread_mutex_unlock(&state->lock);
+}
+
+void slots_free(void)
+{
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        pool_free(made[i].pool);
+        made[i].pool = NULL;
+        while (made[i].before != NULL) {
+            struct made_before *before = made[i].before;
+            made[i].before = before->earlier;
+            pool_free(before->pool);
+            free(before);
+        }
+    }
+}

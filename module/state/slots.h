@@ -1,0 +1,104 @@
+/* slots.h - what is known of each slot, and the one table that says which event makes what of it invalid. */
+#ifndef P11_PROXY_SLOTS_H
+#define P11_PROXY_SLOTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cryptoki.h"
+#include "pool/pool.h"
+
+enum { SLOTS_MAX = 512 }; /* slots beyond are forwarded, without a pool */
+
+enum slot_generator {
+    GENERATOR_UNKNOWN, /* the token was not asked yet */
+    GENERATOR_NONE,
+    GENERATOR_PRESENT
+};
+
+/* What the health tests say of the token's generator. */
+enum slot_health {
+    SLOT_HEALTH_OK,
+    SLOT_HEALTH_SUSPECT, /* an answer was bad; the next one decides */
+    SLOT_HEALTH_FAILED   /* two were: no random bytes until C_Finalize */
+};
+
+/*
+ * A slot's entry stays where it is as long as the module is loaded. The versions are counters: who keeps
+ * something that was learned keeps the version beside it, and what it keeps is invalid if the two differ.
+ */
+struct slot {
+    CK_SLOT_ID id;
+    unsigned number;             /* index among the slots */
+    _Atomic(struct pool *) pool; /* NULL until the first small request */
+    atomic_uint generation;      /* of its sessions; a session of another one is not served from the pool */
+    atomic_uint keys_version;    /* of what is known of any key on the token, */
+    atomic_uint session_keys_version; /* and of session objects */
+    atomic_uint sizes_version;   /* of what was learned about the token's calls */
+    atomic_uint retry_version;   /* moves on when a token that failed may work again */
+    atomic_uint generator;       /* enum slot_generator */
+    atomic_uint health;          /* enum slot_health */
+    atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
+    atomic_bool logged_in;       /* a user or the SO may be logged in */
+    atomic_bool so_logged_in;    /* then no read-only session can be opened */
+    atomic_uint sessions;        /* the application's, */
+    atomic_uint operations;      /* and the operations that they have open */
+};
+
+enum slot_event {
+    SLOT_SEEDED,
+    SLOT_LOGGED_IN, /* or somebody may be: the call was on a session that is not known */
+    SLOT_SO_LOGGED_IN,
+    SLOT_LOGGED_OUT,          /* by C_Logout, or by closing the last session */
+    SLOT_SESSION_CLOSED,
+    SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
+    SLOT_RANDOM_REFUSED,      /* whatever is held, the token would give nothing now */
+    SLOT_DEVICE_ERROR,
+    SLOT_TOKEN_GONE,          /* removed, or perhaps another one */
+    SLOT_TOKEN_INITIALIZED,
+    SLOT_HEALTH_ALARM,
+    SLOT_FINALIZED,
+    SLOT_EVENTS
+};
+
+/* Drops whatever the event makes invalid, the fetch in flight included: see the table in slots.c, which is the
+ * only place that decides this. Any thread, no lock held. */
+void slot_invalidate(struct slot *slot, enum slot_event event);
+
+/* The same for all slots. */
+void slots_invalidate(enum slot_event event);
+
+/* The event that the token tells of by answering rv, and what it makes invalid. CKR_OK and most codes: nothing. */
+void slot_note_code(struct slot *slot, CK_RV rv);
+
+/* The same where only the slot's number in PKCS#11 is known; CKR_CRYPTOKI_NOT_INITIALIZED concerns all slots. */
+void slots_note_code(CK_SLOT_ID id, CK_RV rv);
+
+/* The slot with that id, NULL if it is not known. Any thread, no lock. */
+struct slot *slot_find(CK_SLOT_ID id);
+
+/* The same, made known if it is not; NULL if all entries are used. Any thread. */
+struct slot *slot_add(CK_SLOT_ID id);
+
+/* How many slots are known, and each. */
+unsigned slots_count(void);
+struct slot *slot_at(unsigned number);
+
+/* The slot's pool, made and started if need be; NULL if the settings, memory or the number of pools forbid one.
+ * All pools share the configured size equally. lines as for pool_create(). Any thread. */
+struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines);
+
+/* Whether the target was initialised before this module: then somebody may be logged in on any slot. */
+void slots_assume_login(bool logged_in);
+
+/* At the end of C_Finalize: forgets all slots and stops their pools. No random call is in flight. */
+void slots_forget(void);
+
+/* Once, after memory_map(). */
+void slots_prepare(void);
+
+/* Frees all pools, when the module is unloaded and no thread calls. */
+void slots_free(void);
+
+#endif
