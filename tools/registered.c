@@ -1,104 +1,151 @@
-/* registered.c - the modules that p11-kit's files register. */
+/* registered.c - the modules that p11-kit gives to programs. */
 #include "registered.h"
 
-#include <errno.h>
-#include <glob.h>
+#include <fcntl.h>
+#include <p11-kit/p11-kit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "base/file.h"
-#include "config/config_lines.h"
+#include "token.h"
 
-static struct registration *entry_of(struct registrations *all, const char *name)
+enum {
+    ANSWER_S = 30,
+    TOKENS_MOST = 64,
+    TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
+};
+
+struct question {
+    struct registered *answer; /* in memory that the child shares */
+    const char *module_path;
+    const char *reference;
+};
+
+static bool is_file(CK_FUNCTION_LIST *module, const char *path)
 {
-    struct registration *more;
+    char *name = p11_kit_module_get_filename(module);
+    struct stat a, b;
+    bool is = name != NULL && stat(name, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+              a.st_ino == b.st_ino;
 
-    for (size_t i = 0; i < all->count; i++) {
-        if (strcmp(all->entry[i].name, name) == 0)
-            return &all->entry[i];
-    }
-    more = realloc(all->entry, (all->count + 1) * sizeof all->entry[0]);
-    if (more == NULL)
-        return NULL;
-    all->entry = more;
-    more[all->count] = (struct registration){0};
-    snprintf(more[all->count].name, sizeof more->name, "%s", name);
-    return &more[all->count++];
+    free(name);
+    return is;
 }
 
-static void read_file(struct registrations *all, const char *path, const char *module_directory)
+/* The identities of the initialised tokens of a module. */
+static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_MOST])
 {
-    struct registration *entry = entry_of(all, strrchr(path, '/') + 1);
-    struct config_lines lines = {0};
-    struct message ignored;
-    char *text, *name, *value;
+    CK_SLOT_ID slots[TOKENS_MOST];
+    CK_ULONG slot_count = TOKENS_MOST;
+    size_t count = 0;
 
-    if (entry == NULL || file_read(&text, path, /* secure= */ false, &ignored) != 0)
-        return; /* p11-kit goes on without it, too */
-    lines.rest = text;
-    while (config_lines_next(&lines, &name, &value, &ignored) > 0) {
-        if (strcmp(name, "module") == 0)
-            snprintf(entry->module, sizeof entry->module, "%s%s%s",
-                     value[0] == '/' ? "" : module_directory, value[0] == '/' ? "" : "/", value);
-        else if (strcmp(name, "enable-in") == 0)
-            entry->limited = true;
-        else if (strcmp(name, "disable-in") == 0)
-            snprintf(entry->disabled_in, sizeof entry->disabled_in, "%s", value);
-    }
-    free(text);
+    if (module == NULL || module->C_GetSlotList(CK_TRUE, slots, &slot_count) != CKR_OK)
+        return 0;
+    for (CK_ULONG i = 0; i < slot_count; i++)
+        count += module->C_GetTokenInfo(slots[i], &infos[count]) == CKR_OK &&
+                 (infos[count].flags & CKF_TOKEN_INITIALIZED) != 0;
+    return count;
 }
 
-static void read_folder(struct registrations *all, const char *folder, const char *module_directory)
+static void copy_option(char *out, CK_FUNCTION_LIST *module, const char *name)
 {
-    char pattern[PATH_MAX];
-    glob_t matches;
+    char *value = p11_kit_config_option(module, name);
 
-    snprintf(pattern, sizeof pattern, "%.*s/*.module", PATH_MAX - 16, folder);
-    if (glob(pattern, 0, NULL, &matches) == 0) {
-        for (size_t i = 0; i < matches.gl_pathc; i++)
-            read_file(all, matches.gl_pathv[i], module_directory);
-    }
-    globfree(&matches);
+    snprintf(out, NAMES_BYTES, "%s", value != NULL ? value : "");
+    free(value);
 }
 
-int registrations_read(struct registrations *all, const struct config_places *places,
-                       struct message *message)
+/* A token of the module that is in wanted; NULL if there is none. */
+static const CK_TOKEN_INFO *common_token(CK_FUNCTION_LIST *module, const CK_TOKEN_INFO *wanted,
+                                         size_t wanted_count)
 {
-    char user_modules[PATH_MAX];
-    enum config_user mode;
-    int rc = config_user_mode(&mode, places, message);
+    static CK_TOKEN_INFO infos[TOKENS_MOST];
+    size_t count = list_tokens(module, infos);
 
-    *all = (struct registrations){0};
-    if (rc != 0)
-        return rc;
-    snprintf(user_modules, sizeof user_modules, "%.*s/modules", PATH_MAX - 16, places->user_config);
-    if (mode != CONFIG_USER_ONLY) {
-        read_folder(all, places->package_modules, places->target_directory);
-        read_folder(all, places->system_modules, places->target_directory);
-    }
-    if (mode != CONFIG_USER_NONE)
-        read_folder(all, user_modules, places->target_directory);
-    snprintf(all->folder, sizeof all->folder, "%s",
-             mode == CONFIG_USER_ONLY ? user_modules : places->system_modules);
-    return 0;
-}
-
-const struct registration *registration_of(const struct registrations *all, const char *path)
-{
-    struct stat wanted, st;
-
-    for (size_t i = 0; i < all->count && stat(path, &wanted) == 0; i++) {
-        if (stat(all->entry[i].module, &st) == 0 && st.st_dev == wanted.st_dev &&
-            st.st_ino == wanted.st_ino)
-            return &all->entry[i];
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < wanted_count; j++) {
+            if (memcmp(&infos[i], &wanted[j], TOKEN_ID_BYTES) == 0)
+                return &infos[i];
+        }
     }
     return NULL;
 }
 
-void registrations_free(struct registrations *all)
+static void add_double(struct registered *answer, CK_FUNCTION_LIST *module,
+                       const CK_TOKEN_INFO *token)
 {
-    free(all->entry);
-    *all = (struct registrations){0};
+    size_t at = answer->double_count;
+    char *name = p11_kit_module_get_name(module);
+
+    if (at < DOUBLES_MOST && name != NULL) {
+        snprintf(answer->doubles[at].name, NAME_MAX, "%s", name);
+        copy_option(answer->doubles[at].disabled_in, module, "disable-in");
+        if (token != NULL)
+            token_text(answer->doubles[at].label, token->label, sizeof token->label);
+        answer->double_count++;
+    }
+    free(name);
+}
+
+static void find(void *context)
+{
+    static CK_TOKEN_INFO wanted[TOKENS_MOST];
+    const struct question *question = context;
+    struct registered *answer = question->answer;
+    int nowhere = open("/dev/null", O_WRONLY);
+    CK_FUNCTION_LIST **modules, *reference = NULL;
+
+    /* For what the modules print. */
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    setenv("P11_PROXY_LOG", "off", /* overwrite= */ 1);
+    alarm(ANSWER_S);
+    modules = p11_kit_modules_load_and_initialize(0);
+    for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
+        if (is_file(modules[i], question->reference))
+            reference = modules[i];
+        if (!is_file(modules[i], question->module_path))
+            continue;
+        answer->has_proxy = true;
+        copy_option(answer->disabled_in, modules[i], "disable-in");
+    }
+    if (reference == NULL && question->reference != question->module_path) {
+        reference = p11_kit_module_load(question->reference, 0);
+        if (reference != NULL && p11_kit_module_initialize(reference) != CKR_OK)
+            reference = NULL;
+    }
+    answer->token_count = list_tokens(reference, wanted);
+    for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
+        const CK_TOKEN_INFO *token = common_token(modules[i], wanted, answer->token_count);
+        bool is_reference = is_file(modules[i], question->reference);
+        if (!is_file(modules[i], question->module_path) && (is_reference || token != NULL))
+            add_double(answer, modules[i], token);
+    }
+}
+
+bool registered_find(struct registered *registered, const char *module_path, const char *reference)
+{
+    struct registered *answer =
+        mmap(NULL, sizeof *answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct question question = {answer, module_path, reference};
+    bool found = answer != MAP_FAILED && in_child(find, &question) == 0;
+
+    *registered = found ? *answer : (struct registered){0};
+    if (answer != MAP_FAILED)
+        munmap(answer, sizeof *answer);
+    return found;
+}
+
+void registered_folder(char folder[PATH_MAX], const struct config_places *places)
+{
+    enum config_user mode;
+    struct message message;
+
+    if (config_user_mode(&mode, places, &message) == 0 && mode != CONFIG_USER_NONE)
+        snprintf(folder, PATH_MAX, "%.*s/modules", PATH_MAX - 16, places->user_config);
+    else
+        snprintf(folder, PATH_MAX, "%s", places->system_modules);
 }

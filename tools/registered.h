@@ -1,4 +1,4 @@
-/* registered.h - the modules that p11-kit's files register, read key by key as p11-kit reads them. */
+/* registered.h - the modules that p11-kit gives to programs, and which of them has tokens of another one. */
 #ifndef P11_PROXY_REGISTERED_H
 #define P11_PROXY_REGISTERED_H
 
@@ -6,33 +6,31 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/message.h"
 #include "config/config.h"
 
-/* What all files of one name say together. */
-struct registration {
-    char name[NAME_MAX + 1];
-    char module[PATH_MAX]; /* absolute; "": no file says */
-    bool limited;          /* enable-in: only the programs that it names see the module */
-    char disabled_in[256]; /* disable-in: all but the programs that it names; "": it is not there */
-};
+enum { DOUBLES_MOST = 16, NAMES_BYTES = 256 };
 
-struct registrations {
-    struct registration *entry;
-    size_t count;
-    char folder[PATH_MAX]; /* where a file overrides the others: the system's, or the user's own */
+struct registered {
+    bool has_proxy;
+    char disabled_in
+        [NAMES_BYTES];  /* disable-in of the proxy: programs that do not see it; "": all do */
+    size_t token_count; /* of the reference */
+    size_t double_count;
+    struct {
+        char name[NAME_MAX]; /* of its file, without .module */
+        char label[33];      /* of a token that the reference has, too; "" if it is the reference */
+        char disabled_in[NAMES_BYTES];
+    } doubles[DOUBLES_MOST];
 };
 
 /*
- * Reads the folders that count for this user. On 0 the caller ends *all with registrations_free().
- * Otherwise a negative errno value with a message: -ENOMEM, or as config_user_mode().
+ * Asks p11-kit, as a program would, for all modules, and which of them but the proxy at module_path are
+ * the reference or have an initialised token of it; the reference is the proxy or a target. Loads them
+ * all in a child, with half a minute for it. False if that failed; *registered is then empty.
  */
-int registrations_read(struct registrations *all, const struct config_places *places,
-                       struct message *message);
+bool registered_find(struct registered *registered, const char *module_path, const char *reference);
 
-/* The registration of the file at path, whatever name it is registered by; NULL if there is none. */
-const struct registration *registration_of(const struct registrations *all, const char *path);
-
-void registrations_free(struct registrations *all);
+/* The folder that this user's registrations go to: the system's for root, otherwise the user's own. */
+void registered_folder(char folder[PATH_MAX], const struct config_places *places);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,6 @@
 
 #include "base/file.h"
 #include "registered.h"
-#include "token.h"
 
 static const char help[] =
     "usage: p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
@@ -121,29 +121,10 @@ static void write_file(struct setup *setup, const char *name, const char *lines)
     free(old);
 }
 
-static void hide_others(struct setup *setup, const struct registrations *all, const char *target,
-                        const struct token_ids *of_target)
-{
-    const struct registration *own = registration_of(all, setup->module_path);
-    struct token_ids of_entry;
-    char label[33];
-
-    for (size_t i = 0; i < all->count; i++) {
-        const struct registration *entry = &all->entry[i];
-        if (entry == own || entry->limited || entry->module[0] == '\0')
-            continue;
-        token_ids_of(&of_entry, entry->module, NULL);
-        if (registration_of(all, target) == entry || token_ids_meet(of_target, &of_entry, label))
-            write_file(setup, entry->name, "enable-in: nothing\n");
-    }
-}
-
 static void set_up(struct setup *setup, const struct config_places *places, const char *target)
 {
-    struct registrations all;
-    struct token_ids of_target;
-    struct message message;
-    char path[2 * PATH_MAX], real[PATH_MAX], lines[TEXT_BYTES];
+    char path[2 * PATH_MAX], real[PATH_MAX], lines[TEXT_BYTES], name[NAME_MAX + 16];
+    struct registered registered;
 
     /* As x-target is looked up. */
     snprintf(path, sizeof path, "%s%s%s", target[0] == '/' ? "" : places->target_directory,
@@ -156,38 +137,34 @@ static void set_up(struct setup *setup, const struct config_places *places, cons
         complain(setup, "the target is the proxy itself", path);
         return;
     }
-    if (registrations_read(&all, places, &message) != 0) {
-        fprintf(stderr, "p11-proxy setup: %s\n", message.text);
-        setup->code = EXIT_BAD;
-        return;
-    }
-    token_ids_of(&of_target, path, NULL);
-    printf("%s has %zu initialised token%s\n", path, of_target.count,
-           of_target.count == 1 ? "" : "s");
     /* p11-kit's own module would load the proxy in turn, and lose the modules that are hidden. */
     bool is_kit = strstr(path, "/p11-kit-proxy.so") != NULL;
+    if (!is_kit && !registered_find(&registered, setup->module_path, path)) {
+        complain(setup, "the target or a module that p11-kit has registered crashes or hangs",
+                 path);
+        return;
+    }
     snprintf(lines, sizeof lines, "module: %s\nx-target: %s\n%s", setup->module_path, path,
              is_kit ? "disable-in: p11-kit-proxy\n" : "");
     write_file(setup, setup->name, lines);
-    if (!is_kit && setup->code == EXIT_FINE)
-        hide_others(setup, &all, path, &of_target);
-    registrations_free(&all);
+    for (size_t i = 0; !is_kit && i < registered.double_count && setup->code == EXIT_FINE; i++) {
+        snprintf(name, sizeof name, "%s.module", registered.doubles[i].name);
+        write_file(setup, name, "enable-in: nothing\n");
+    }
 }
 
-static void undo(struct setup *setup, const struct config_places *places)
+static void undo(struct setup *setup)
 {
-    struct registrations all;
+    char pattern[PATH_MAX + 16], *text;
     struct message message;
     size_t removed = 0;
+    glob_t matches;
 
-    if (registrations_read(&all, places, &message) != 0) {
-        fprintf(stderr, "p11-proxy setup: %s\n", message.text);
-        setup->code = EXIT_BAD;
-        return;
-    }
-    for (size_t i = 0; i < all.count; i++) {
-        char path[2 * PATH_MAX], *text;
-        snprintf(path, sizeof path, "%s/%s", setup->folder, all.entry[i].name);
+    snprintf(pattern, sizeof pattern, "%s/*.module", setup->folder);
+    if (glob(pattern, 0, NULL, &matches) != 0)
+        matches.gl_pathc = 0;
+    for (size_t i = 0; i < matches.gl_pathc; i++) {
+        const char *path = matches.gl_pathv[i];
         if (file_read(&text, path, /* secure= */ false, &message) != 0)
             continue;
         if (is_own(setup, text)) {
@@ -201,13 +178,11 @@ static void undo(struct setup *setup, const struct config_places *places)
     }
     if (removed == 0 && setup->code == EXIT_FINE)
         puts("there is nothing to take back");
-    registrations_free(&all);
+    globfree(&matches);
 }
 
 static int prepare(struct setup *setup, const struct config_places *places, const char *module_path)
 {
-    enum config_user mode;
-    struct message message;
     const char *name;
     size_t len;
 
@@ -222,11 +197,7 @@ static int prepare(struct setup *setup, const struct config_places *places, cons
     snprintf(setup->mark, sizeof setup->mark,
              "# Written by p11-proxy setup for %s. p11-proxy setup --undo removes it.\n",
              setup->name);
-    if (config_user_mode(&mode, places, &message) == 0 && mode != CONFIG_USER_NONE)
-        snprintf(setup->folder, sizeof setup->folder, "%.*s/modules", PATH_MAX - 16,
-                 places->user_config);
-    else
-        snprintf(setup->folder, sizeof setup->folder, "%s", places->system_modules);
+    registered_folder(setup->folder, places);
     return EXIT_FINE;
 }
 
@@ -261,7 +232,7 @@ int setup_command(int argc, char **argv)
     if (prepare(&setup, &places, common.module_path) != EXIT_FINE)
         return EXIT_BAD;
     if (undoes)
-        undo(&setup, &places);
+        undo(&setup);
     else
         set_up(&setup, &places, argv[optind]);
     return end_of_output(setup.code);

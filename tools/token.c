@@ -3,13 +3,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-enum { ANSWER_S = 30 };
 
 /* What dlsym() finds in a library that the module is linked with is not the module's. */
 static bool are_of_one_file(const void *a, const void *b)
@@ -110,65 +107,16 @@ void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes)
     out[bytes] = '\0';
 }
 
-/* In a child: writes the identity of each token to fd. */
-static void write_ids(int fd, const char *path, const char *reserved)
+int in_child(child_work *work, void *context)
 {
-    CK_SLOT_ID slots[TOKENS_MOST] = {0};
-    CK_ULONG count = TOKENS_MOST;
-    struct token_module module;
-    struct message message;
-    bool locks;
-
-    if (token_load(&module, path, &message) != 0 ||
-        token_start(&module, reserved, &locks) != CKR_OK ||
-        module.list->C_GetSlotList(CK_TRUE, slots, &count) != CKR_OK)
-        return;
-    for (CK_ULONG i = 0; i < count; i++) {
-        CK_TOKEN_INFO info = {0};
-        if (module.list->C_GetTokenInfo(slots[i], &info) == CKR_OK &&
-            (info.flags & CKF_TOKEN_INITIALIZED) != 0 &&
-            write(fd, &info, TOKEN_ID_BYTES) != TOKEN_ID_BYTES)
-            return;
-    }
-    module.list->C_Finalize(NULL);
-}
-
-void token_ids_of(struct token_ids *ids, const char *path, const char *reserved)
-{
-    int ends[2];
+    int status = -1;
     pid_t child;
 
-    ids->count = 0;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return;
     fflush(NULL);
     child = fork();
     if (child == 0) {
-        alarm(ANSWER_S);
-        int nowhere = open("/dev/null", O_WRONLY); /* for what the module prints */
-        dup2(nowhere, STDOUT_FILENO);
-        dup2(nowhere, STDERR_FILENO);
-        write_ids(ends[1], path, reserved);
+        work(context);
         _exit(0); /* without the module's exit handlers */
     }
-    close(ends[1]);
-    while (ids->count < TOKENS_MOST &&
-           read(ends[0], ids->id[ids->count], TOKEN_ID_BYTES) == TOKEN_ID_BYTES)
-        ids->count++;
-    close(ends[0]);
-    if (child > 0)
-        waitpid(child, NULL, 0);
-}
-
-bool token_ids_meet(const struct token_ids *a, const struct token_ids *b, char *label)
-{
-    for (size_t i = 0; i < a->count; i++) {
-        for (size_t j = 0; j < b->count; j++) {
-            if (memcmp(a->id[i], b->id[j], TOKEN_ID_BYTES) != 0)
-                continue;
-            token_text(label, a->id[i], sizeof((CK_TOKEN_INFO *)NULL)->label);
-            return true;
-        }
-    }
-    return false;
+    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }

@@ -41,21 +41,11 @@ const char *token_code(CK_RV rv);
 /* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes. */
 void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
 
-enum {
-    TOKENS_MOST = 64,
-    TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
-};
-
-/* The initialised tokens that a module has. */
-struct token_ids {
-    size_t count;
-    unsigned char id[TOKENS_MOST][TOKEN_ID_BYTES];
-};
-
-/* Asks a module in a process of its own, with half a minute for the answer. A module that fails has none. */
-void token_ids_of(struct token_ids *ids, const char *path, const char *reserved);
-
-/* Whether one token is in both. Its label goes to label, of 33 bytes. */
-bool token_ids_meet(const struct token_ids *a, const struct token_ids *b, char *label);
+/*
+ * Runs work(context) in a child process, because that is where foreign modules are loaded. Returns its
+ * wait status, 0 if it returned; -1 if there can be no child.
+ */
+typedef void child_work(void *context);
+int in_child(child_work *work, void *context);
 
 #endif

@@ -43,7 +43,4 @@ void check_machine(struct report *report, const struct config *config);
 /* Whether p11-kit knows the proxy and, if the target works, its tokens by another module. */
 void check_p11_kit(struct report *report, const struct checked *checked, bool target_works);
 
-/* Whether the p11-kit that programs get looks in these places. Loads its library in a child. */
-void check_p11_kit_paths(struct report *report, const struct config_places *places);
-
 #endif

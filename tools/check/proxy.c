@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "stats/stats.h"
 
-enum { DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
+enum { SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
 
 /* Long enough for a token of 20 ms to be asked for a few sizes. */
 static const int64_t DRAW_NS = 300 * NS_PER_MS;
@@ -82,8 +82,8 @@ static void report_learned(struct report *report, const struct statistics_slot *
 
 static void report_all_learned(struct report *report, CK_FUNCTION_LIST *list)
 {
-    CK_SLOT_ID slots[TOKENS_MOST] = {0};
-    CK_ULONG count = TOKENS_MOST;
+    CK_SLOT_ID slots[SLOTS_MOST] = {0};
+    CK_ULONG count = SLOTS_MOST;
     struct stats_list own;
     pid_t pid = getpid();
 
@@ -144,5 +144,5 @@ static void start(struct report *report, const void *context)
 
 void check_proxy(struct report *report, const char *module_path)
 {
-    report_from_child(report, MARK_PROBLEM, "proxy", start, module_path);
+    report_from_child(report, "proxy", start, module_path);
 }

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "token.h"
+
 enum { STAGE_S = 30 };
 
 struct report *report_new(void)
@@ -60,34 +62,39 @@ void report_stage(struct report *report, const char *stage)
     alarm(STAGE_S);
 }
 
-void report_from_child(struct report *report, enum mark mark, const char *about, report_work *work,
+struct task {
+    struct report *report;
+    report_work *work;
+    const void *context;
+};
+
+static void run_task(void *context)
+{
+    const struct task *task = context;
+
+    report_stage(task->report, "at its start");
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* for what the module prints */
+    task->work(task->report, task->context);
+    report_stage(task->report, "done");
+}
+
+void report_from_child(struct report *report, const char *about, report_work *work,
                        const void *context)
 {
-    int status = 0;
-    pid_t child;
+    struct task task = {report, work, context};
+    int status = in_child(run_task, &task);
 
-    fflush(NULL);
-    child = fork();
-    if (child == 0) {
-        report_stage(report, "at its start");
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        work(report, context);
-        report_stage(report, "done");
-        _exit(0); /* without the module's exit handlers */
-    }
-    if (child < 0 || waitpid(child, &status, 0) != child) {
-        report_add(report, mark, about, "the module could not be loaded: no process can be made");
-        return;
-    }
     if (status == 0 && strcmp(report->stage, "done") == 0)
         return;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        report_add(report, mark, about, "the module did not answer within %d s: %s", STAGE_S,
-                   report->stage);
+    if (status == -1)
+        report_add(report, MARK_PROBLEM, about, "no process can be made to load the module in");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        report_add(report, MARK_PROBLEM, about, "the module did not answer within %d s: %s",
+                   STAGE_S, report->stage);
     else if (WIFSIGNALED(status))
-        report_add(report, mark, about, "the module crashed (%s): %s", strsignal(WTERMSIG(status)),
-                   report->stage);
+        report_add(report, MARK_PROBLEM, about, "the module crashed (%s): %s",
+                   strsignal(WTERMSIG(status)), report->stage);
     else
-        report_add(report, mark, about, "the module ended the process: %s", report->stage);
+        report_add(report, MARK_PROBLEM, about, "the module ended the process: %s", report->stage);
     report_hint(report, "the same would happen in an application; ask the module's maker");
 }

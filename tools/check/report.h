@@ -39,12 +39,11 @@ void report_hint(struct report *report, const char *format, ...)
 size_t report_count(const struct report *report, enum mark mark);
 
 /*
- * Runs work(report, context) in a child process, because that is where foreign modules are loaded. A
- * module that crashes, ends the process or hangs becomes a finding with that mark, and the stage that
- * it was in. What the child prints goes to stderr.
+ * Runs work(report, context) in a child process. A module that crashes, ends the process or hangs becomes
+ * a problem, with the stage that it was in. What it prints goes to stderr.
  */
 typedef void report_work(struct report *report, const void *context);
-void report_from_child(struct report *report, enum mark mark, const char *about, report_work *work,
+void report_from_child(struct report *report, const char *about, report_work *work,
                        const void *context);
 
 /* In such a child: what it does from now on. It has half a minute for that. */

@@ -11,6 +11,7 @@
 
 enum {
     INTERFACES_MOST = 64,
+    SLOTS_MOST = 64,
     DRAW_BYTES = 32,
     DRAWS = 5, /* the median of these is reported */
     FAST_NS = 2000,
@@ -190,8 +191,8 @@ static bool report_token(struct report *report, const struct policy *policy, CK_
 static void report_slots(struct report *report, const struct checked *checked,
                          const struct policy *policy, CK_FUNCTION_LIST *list)
 {
-    CK_SLOT_ID slots[TOKENS_MOST] = {0};
-    CK_ULONG all = TOKENS_MOST, count = TOKENS_MOST, usable = 0;
+    CK_SLOT_ID slots[SLOTS_MOST] = {0};
+    CK_ULONG all = SLOTS_MOST, count = SLOTS_MOST, usable = 0;
     CK_RV rv;
 
     report_stage(report, "in C_GetSlotList");
@@ -283,6 +284,6 @@ bool check_tokens(struct report *report, const struct checked *checked)
 {
     size_t before = report_count(report, MARK_PROBLEM);
 
-    report_from_child(report, MARK_PROBLEM, "target", find_all, checked);
+    report_from_child(report, "target", find_all, checked);
     return report_count(report, MARK_PROBLEM) == before;
 }
