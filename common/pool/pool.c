@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/copy.h"
 #include "base/probes.h"
 #include "base/wipeonfork.h"
 
@@ -139,20 +138,38 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
 {
     struct pool_memory *m = p->memory;
     pthread_mutex_lock(&m->lock);
+    uint64_t expired_bytes = m->counts.expired_bytes;
     int64_t now_ns = expire_locked(p);
     bool dropped = s->epoch != atomic_load(&m->epoch);
     if (s->end != s->next && (dropped || is_too_old_locked(m, s->fetched_ns, now_ns))) {
-        size_t lost = s->end - s->next;
-        wipe_bytes(s->bytes + s->next, lost);
-        s->next = s->end = 0;
+        size_t lost = wipe_slice(s);
         *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += lost;
     }
+    bool expired = m->counts.expired_bytes != expired_bytes;
     s->checked_ns = now_ns;
     if (s->end - s->next < len_bytes && atomic_load(&m->epoch) != 0)
         refill_slice_locked(p, s, len_bytes);
     *low = is_low_locked(p);
     pthread_mutex_unlock(&m->lock);
+    if (expired)
+        wipe_old_slices(p, now_ns);
     return s->end - s->next >= len_bytes;
+}
+
+/* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
+static void wipe_old_slices(struct pool *p, int64_t now_ns)
+{
+    struct pool_memory *m = p->memory;
+    for (unsigned i = 0; i < p->slice_count; i++) {
+        struct slice *s = &m->slices[i];
+        if (!try_lock_acquire(&s->lock))
+            continue;
+        pthread_mutex_lock(&m->lock);
+        if (s->end != s->next && is_too_old_locked(m, s->fetched_ns, now_ns))
+            m->counts.expired_bytes += wipe_slice(s);
+        pthread_mutex_unlock(&m->lock);
+        try_lock_release(&s->lock);
+    }
 }
 
 static void count_dropped(struct pool *p, size_t len_bytes)
@@ -226,6 +243,21 @@ enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
     return take_from_ring(p, buf, len_bytes);
 }
 
+/* How much to ask for: what is missing, in whole KiB as far as the limit and most_bytes leave room. */
+static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t most_bytes)
+{
+    const struct pool_memory *m = p->memory;
+    size_t held = m->ring.held_bytes;
+    size_t target = ring_target_locked(p);
+    size_t room = m->most_bytes - (m->target_bytes - target); /* the slices may be full */
+    room = room > held ? room - held : 0;
+    if (caller_bytes == 0 && !is_low_locked(p))
+        return 0;
+    size_t wanted = (target > held ? target - held : 0) + caller_bytes;
+    wanted = (wanted + 1023) / 1024 * 1024;
+    return min_size(min_size(wanted, room + caller_bytes), most_bytes);
+}
+
 bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, struct pool_fetch *fetch)
 {
     struct pool_memory *m = p->memory;
@@ -240,12 +272,8 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, st
     size_t target = (2 * m->served_lately + 1023) / 1024 * 1024;
     target = target > POOL_TARGET_MIN ? target : POOL_TARGET_MIN;
     m->target_bytes = min_size(target, m->most_bytes);
-    size_t ring_target = ring_target_locked(p);
-    size_t wanted = ring_target > m->ring.held_bytes ? ring_target - m->ring.held_bytes : 0;
-    wanted = min_size(wanted + caller_bytes, most_bytes);
+    size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
     fetch->epoch = atomic_load(&m->epoch);
-    if (caller_bytes == 0 && !is_low_locked(p))
-        wanted = 0;
     if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
         fetch->bytes = ring_open(&m->ring, &p->ring_memory, min_size(caller_bytes, wanted), wanted,
                                  &fetch->len_bytes);
@@ -284,6 +312,15 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         return 0;
     }
     return caller_bytes;
+}
+
+bool pool_is_low(struct pool *p)
+{
+    pthread_mutex_lock(&p->memory->lock);
+    expire_locked(p);
+    bool low = is_low_locked(p);
+    pthread_mutex_unlock(&p->memory->lock);
+    return low;
 }
 
 void pool_drop(struct pool *p, enum pool_drop cause)

@@ -83,8 +83,8 @@ struct pool_fetch {
 };
 
 /*
- * Begins a fetch of at most most_bytes, and of no more than what demand asks for: twice what was served lately,
- * and caller_bytes (0 to POOL_TAKE_MAX) for the caller's own missed request on top. On true the caller owns
+ * Begins a fetch of at most most_bytes, and of what demand asks for: twice what was served lately, and caller_bytes
+ * (0 to POOL_TAKE_MAX) for the caller's own missed request on top, in whole KiB. On true the caller owns
  * *fetch and ends it with pool_fetch_end(); caller_bytes <= len_bytes unless most_bytes is less. False: a
  * fetch is in progress, the pool is stopped, or caller_bytes is 0 and no less is held than the low mark.
  */
@@ -99,6 +99,9 @@ bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes,
  */
 size_t pool_fetch_end(struct pool *pool, struct pool_fetch *fetch, size_t good_bytes,
                       uint8_t *caller_buf, size_t caller_bytes);
+
+/* True if less is held than the low mark: a fetch with caller_bytes 0 would begin. */
+bool pool_is_low(struct pool *pool);
 
 /* The tests' memory for this pool's token. Borrowed; for health_test(). */
 struct health *pool_health(struct pool *pool);

@@ -2,6 +2,7 @@
 #ifndef P11_PROXY_POOL_INTERNAL_H
 #define P11_PROXY_POOL_INTERNAL_H
 
+#include "base/copy.h"
 #include "base/lock.h"
 #include "pool/pool.h"
 #include "pool/ring.h"
@@ -59,6 +60,15 @@ struct pool {
 static inline size_t min_size(size_t a, size_t b)
 {
     return a < b ? a : b;
+}
+
+/* Wipes what the slice holds and returns how many bytes that was. Expects its lock held. */
+static inline size_t wipe_slice(struct slice *s)
+{
+    size_t lost = s->end - s->next;
+    wipe_bytes(s->bytes + s->next, lost);
+    s->next = s->end = 0;
+    return lost;
 }
 
 /* Wipes what all slices hold and returns how many bytes that lost. Expects no lock held. */

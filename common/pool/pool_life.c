@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/copy.h"
 #include "base/wipeonfork.h"
 
 static unsigned slices_for(size_t capacity_bytes)
@@ -129,9 +128,7 @@ size_t pool_wipe_slices(struct pool *p)
     for (unsigned i = 0; i < p->slice_count; i++) {
         struct slice *s = &p->memory->slices[i];
         try_lock_wait(&s->lock);
-        wipe_bytes(s->bytes + s->next, s->end - s->next);
-        lost += s->end - s->next;
-        s->next = s->end = 0;
+        lost += wipe_slice(s);
         try_lock_release(&s->lock);
     }
     return lost;

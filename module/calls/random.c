@@ -114,6 +114,8 @@ __attribute__((noinline)) static CK_RV from_token(const struct p11_functions *fu
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
     CK_RV rv = mixed(draw(functions, handle, buf, len_bytes, small), buf, len_bytes);
     pthread_setcancelstate(cancellation, &cancellation);
+    /* A thread that waits in the token could be cancelled there without this module, and now it can. */
+    pthread_testcancel();
     return rv;
 }
 

@@ -35,7 +35,7 @@ CK_RV own_C_OpenSession(const struct p11_functions *functions, CK_SLOT_ID slotID
 static void note_closed(struct slot *slot, bool last)
 {
     bool logged_out = last && atomic_load(&slot->logged_in);
-    slot_invalidate(slot, logged_out ? SLOT_LOGGED_OUT : SLOT_SESSION_CLOSED);
+    slot_invalidate(slot, logged_out ? SLOT_LAST_SESSION_CLOSED : SLOT_SESSION_CLOSED);
     if (logged_out)
         count_pool(slot);
 }

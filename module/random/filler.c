@@ -91,7 +91,7 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
 {
     struct pool *pool = atomic_load(&slot->pool);
     bool more = pool != NULL;
-    while (more && atomic_load(&filler->permitted)) {
+    while (more && pool_is_low(pool) && atomic_load(&filler->permitted)) {
         CK_SESSION_HANDLE session;
         CK_RV rv = CKR_OK;
         int64_t now_ns = clock_exact_ns();

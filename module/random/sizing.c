@@ -11,6 +11,7 @@
 enum {
     SIZES = 25, /* powers of two, to 2^24 bytes: the largest pool */
     FIRST_CALL_BYTES = 1024,
+    LARGEST_TRIED_BYTES = POOL_TAKE_MAX, /* by a search for a size that works */
     LEAST_CALL_BYTES = 8,   /* there are tokens that refuse less */
     SLOW_CALLS_TO_SHRINK = 2, /* one may be due to a busy machine, */
     CALLS_TO_FORGET = 64      /* and even two in a row happen in a long life */
@@ -96,13 +97,13 @@ void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes, 
     unlock(slot);
 }
 
-/* The shortest call of the smallest size that was timed; 0 if none was. */
-static int64_t smallest_ns(const struct sizing *s)
+/* The smallest size that was timed; SIZES if none was. */
+static unsigned smallest_timed(const struct sizing *s)
 {
-    for (unsigned i = 0; i < SIZES; i++)
-        if (s->least_ns[i] != 0)
-            return s->least_ns[i];
-    return 0;
+    unsigned power = 0;
+    while (power < SIZES && s->least_ns[power] == 0)
+        power++;
+    return power;
 }
 
 /* Whether calls of that size cost little, or hardly more than the smallest: then it is the call that costs and not
@@ -110,7 +111,8 @@ static int64_t smallest_ns(const struct sizing *s)
 static bool is_cheap(const struct sizing *s, unsigned power)
 {
     int64_t ns = power < SIZES ? s->least_ns[power] : 0;
-    int64_t least_ns = smallest_ns(s);
+    unsigned smallest = smallest_timed(s);
+    int64_t least_ns = smallest < SIZES ? s->least_ns[smallest] : 0;
     return ns <= SHORT_CALL_NS || ns <= least_ns + least_ns / 4;
 }
 
@@ -120,7 +122,7 @@ static bool is_smaller_needed(const struct sizing *s, unsigned power)
     int64_t ns = s->least_ns[power];
     int64_t twice_ns = power < SIZES - 1 ? s->least_ns[power + 1] : 0;
     bool matters = twice_ns == 0 || twice_ns > ns + ns / 4;
-    return ns > SHORT_CALL_NS && ns == smallest_ns(s) && matters;
+    return ns > SHORT_CALL_NS && power == smallest_timed(s) && matters;
 }
 
 static void shrink(struct sizing *s)
@@ -168,18 +170,20 @@ static void learn_time(struct sizing *s, size_t asked_bytes, int64_t took_ns)
         shrink(s);
 }
 
+static void set_limit(struct sizing *s, size_t limit_bytes)
+{
+    if (s->limit_bytes == 0 || limit_bytes < s->limit_bytes)
+        s->limit_bytes = limit_bytes;
+    while (s->call_bytes >= s->limit_bytes && s->call_bytes > LEAST_CALL_BYTES)
+        s->call_bytes /= 2;
+}
+
 void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
 {
     struct sizing *s = lock(slot);
     bool tell = s->told;
-    if (s->failed_bytes != 0 && asked_bytes < s->failed_bytes) {
-        s->limit_bytes = s->failed_bytes;
-        while (s->call_bytes >= s->limit_bytes && s->call_bytes > LEAST_CALL_BYTES)
-            s->call_bytes /= 2;
-    } else if (s->failed_bytes != 0 && s->least_bytes <= s->failed_bytes)
-        s->least_bytes = asked_bytes;
-    if (s->call_bytes < s->least_bytes)
-        s->call_bytes = s->least_bytes;
+    if (s->failed_bytes != 0 && asked_bytes < s->failed_bytes)
+        set_limit(s, s->failed_bytes);
     s->failed_bytes = 0;
     s->failing = s->told = false;
     s->retry_at_ns = s->pause_ns = 0;
@@ -197,6 +201,20 @@ void sizing_failed(struct slot *slot, size_t asked_bytes)
         s->failed_bytes = asked_bytes;
     while (s->call_bytes >= asked_bytes && s->call_bytes > LEAST_CALL_BYTES)
         s->call_bytes /= 2;
+    unlock(slot);
+}
+
+void sizing_found(struct slot *slot, size_t works_bytes, size_t request_bytes)
+{
+    struct sizing *s = lock(slot);
+    if (works_bytes < LARGEST_TRIED_BYTES)
+        set_limit(s, works_bytes * 2);
+    if (request_bytes > works_bytes)
+        set_limit(s, request_bytes);
+    else
+        s->least_bytes = works_bytes;
+    s->call_bytes = works_bytes;
+    s->failed_bytes = 0;
     unlock(slot);
 }
 

@@ -27,6 +27,10 @@ void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns);
 /* A call failed that may have been too large: the next one is half of it. */
 void sizing_failed(struct slot *slot, size_t asked_bytes);
 
+/* A request of request_bytes failed, and a call of works_bytes is the largest power of two that works: the limits on
+ * both sides are known. */
+void sizing_found(struct slot *slot, size_t works_bytes, size_t request_bytes);
+
 /* No size works, the token answers rv: no call for the pool for a while, twice as long each time, 10 ms to 10 s.
  * Logs that, and that the token works again, once. */
 void sizing_pause(struct slot *slot, CK_RV rv);

@@ -14,6 +14,9 @@
 /* There are modules that cut a length to 32 bits, fill the rest of it and say CKR_OK. */
 #define FORWARD_CALL_MAX ((CK_ULONG)1024 * 1024)
 
+/* A smaller call saves the application no call of its own. */
+enum { LEAST_FILL_BYTES = 64 };
+
 static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     unsigned place;
@@ -154,7 +157,7 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
         rv = ask(slot, session, bytes, size);
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
-            sizing_accepted(slot, size, /* took_ns= */ 0);
+            sizing_found(slot, size, len_bytes);
             return ask_in_calls(slot, pool, session, buf, len_bytes, size, len_bytes < size ? size : 1);
         }
         sizing_failed(slot, size);
@@ -218,7 +221,7 @@ bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session
 {
     size_t asked_bytes, got_bytes;
     size_t call_bytes = sizing_call_bytes(slot);
-    return call_bytes != 0 && atomic_load(&slot->health) != SLOT_HEALTH_FAILED &&
+    return call_bytes >= LEAST_FILL_BYTES && atomic_load(&slot->health) != SLOT_HEALTH_FAILED &&
            fetch(slot, pool, session, call_bytes, NULL, 0, &asked_bytes, &got_bytes, rv);
 }
 

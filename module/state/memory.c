@@ -30,7 +30,7 @@ int memory_map(void)
         return -ENOTSUP;
     int rc = wipeonfork_map(&mapped, MAPPED_BYTES);
     wiped_by_kernel = rc == 0;
-    if (rc == -ENOTSUP) {
+    if (rc != 0) {
         mapped = aligned_alloc(CACHE_LINE, MAPPED_BYTES);
         rc = mapped != NULL && pthread_atfork(NULL, NULL, wipe_in_child) == 0 ? 0 : -ENOMEM;
         if (rc == 0)

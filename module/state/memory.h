@@ -17,7 +17,8 @@ int memory_map(void);
 /* A zeroed, cache-line-aligned part of it for good. Called by each file once, after memory_map(). */
 void *memory_part(size_t len_bytes);
 
-/* False where the system does not wipe memory on fork: then a handler of ours does, and nothing may be pooled. */
+/* False where the system does not wipe memory on fork, or gave none: then a handler of ours does, and nothing may be
+ * pooled. */
 bool memory_is_wiped_on_fork(void);
 
 /* Unmaps it, when the module is unloaded and no thread calls. */

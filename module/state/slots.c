@@ -56,6 +56,7 @@ static const struct effect effects[SLOT_EVENTS] = {
     [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  false},
     [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  true},
     [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         KEYS_OF_SESSIONS, false, false, false, false, false},
+    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, KEYS_ALL,       false, false, false, true,  true},
     [SLOT_KEY_CHANGED]       = {POOL_STAYS,         KEYS_ALL,         false, false, false, false, false},
     [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},
     [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},

@@ -50,8 +50,9 @@ enum slot_event {
     SLOT_SEEDED,
     SLOT_LOGGED_IN, /* or somebody may be: the call was on a session that is not known */
     SLOT_SO_LOGGED_IN,
-    SLOT_LOGGED_OUT,          /* by C_Logout, or by closing the last session */
+    SLOT_LOGGED_OUT,
     SLOT_SESSION_CLOSED,
+    SLOT_LAST_SESSION_CLOSED, /* while somebody was logged in */
     SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
     SLOT_RANDOM_REFUSED,      /* whatever is held, the token would give nothing now */
     SLOT_DEVICE_ERROR,
