@@ -131,6 +131,22 @@ static void refill_slice_locked(struct pool *p, struct slice *s, size_t len_byte
     s->epoch = atomic_load(&m->epoch);
 }
 
+/* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
+static void wipe_old_slices(struct pool *p, int64_t now_ns)
+{
+    struct pool_memory *m = p->memory;
+    for (unsigned i = 0; i < p->slice_count; i++) {
+        struct slice *s = &m->slices[i];
+        if (!try_lock_acquire(&s->lock))
+            continue;
+        pthread_mutex_lock(&m->lock);
+        if (s->end != s->next && is_too_old_locked(m, s->fetched_ns, now_ns))
+            m->counts.expired_bytes += wipe_slice(s);
+        pthread_mutex_unlock(&m->lock);
+        try_lock_release(&s->lock);
+    }
+}
+
 /* Makes s hold at least len_bytes that may be served now, if the ring can. Apart from pool_take(), because most
  * draws do not need it. */
 __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struct slice *s,
@@ -154,22 +170,6 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     if (expired)
         wipe_old_slices(p, now_ns);
     return s->end - s->next >= len_bytes;
-}
-
-/* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
-static void wipe_old_slices(struct pool *p, int64_t now_ns)
-{
-    struct pool_memory *m = p->memory;
-    for (unsigned i = 0; i < p->slice_count; i++) {
-        struct slice *s = &m->slices[i];
-        if (!try_lock_acquire(&s->lock))
-            continue;
-        pthread_mutex_lock(&m->lock);
-        if (s->end != s->next && is_too_old_locked(m, s->fetched_ns, now_ns))
-            m->counts.expired_bytes += wipe_slice(s);
-        pthread_mutex_unlock(&m->lock);
-        try_lock_release(&s->lock);
-    }
 }
 
 static void count_dropped(struct pool *p, size_t len_bytes)
