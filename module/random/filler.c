@@ -35,7 +35,8 @@ enum thread_state {
 /* What the filler knows of a slot. */
 struct demand {
     atomic_bool wanted;
-    _Atomic int64_t read_ahead_ns; /* when a draw last asked the token itself, 0: never */
+    atomic_bool lasting;           /* two draws within max-age have asked the token themselves */
+    _Atomic int64_t read_ahead_ns; /* when one did last, 0: never */
     /* The thread's own: */
     unsigned calls_seen;
     int64_t back_off_ns; /* how long it stood aside last time */
@@ -270,6 +271,8 @@ void filler_wants_fill(struct slot *slot)
 {
     int saved_errno = errno;
     struct demand *demand = &filler->demands[slot->number];
+    if (!atomic_load(&demand->lasting) || !atomic_load(&filler->permitted))
+        return;
     if (!atomic_exchange(&demand->wanted, true)) {
         atomic_fetch_add(&filler->wake_count, 1);
         if (atomic_load(&filler->waiting)) {
@@ -278,24 +281,23 @@ void filler_wants_fill(struct slot *slot)
             pthread_mutex_unlock(&filler->lock);
         }
     }
-    /* It ended for want of demand, and there is some again. */
-    if (atomic_load(&filler->state) == THREAD_ENDED && atomic_load(&filler->permitted))
+    if (atomic_load(&filler->state) != THREAD_RUNNING)
         start();
     errno = saved_errno;
 }
 
 void filler_note_read_ahead(struct slot *slot)
 {
-    int saved_errno = errno;
+    struct demand *demand = &filler->demands[slot->number];
     int64_t now_ns = clock_exact_ns();
     int64_t max_age_ns = (int64_t)settings()->pool_max_age_ms * NS_PER_MS;
-    int64_t before_ns = atomic_exchange(&filler->demands[slot->number].read_ahead_ns, now_ns);
-    if (before_ns != 0 && now_ns - before_ns <= max_age_ns && atomic_load(&filler->permitted)) {
-        if (atomic_load(&filler->state) == THREAD_NONE)
-            start();
+    int64_t before_ns = atomic_exchange(&demand->read_ahead_ns, now_ns);
+    if (before_ns != 0 && now_ns - before_ns <= max_age_ns)
+        atomic_store(&demand->lasting, true);
+    /* Where something drops the pool each time, the draw has just filled it, and a thread would gain nothing. */
+    struct pool *pool = atomic_load(&slot->pool);
+    if (pool != NULL && pool_is_low(pool))
         filler_wants_fill(slot);
-    }
-    errno = saved_errno;
 }
 
 void filler_permit(bool permitted)

@@ -13,7 +13,7 @@
 /* A draw found too little in the slot's pool and has asked the token itself. Between call_begin() and call_end(). */
 void filler_note_read_ahead(struct slot *slot);
 
-/* The slot's pool is below its low mark. */
+/* The slot's pool is below its low mark: wakes the thread, or makes it if demand lasts. */
 void filler_wants_fill(struct slot *slot);
 
 /* From C_Initialize on: whether there may be a thread. There is none in a statically linked program either. */
