@@ -1,0 +1,46 @@
+/* check_main.h - the main() of a program of tests that is made with Check. */
+#ifndef P11_PROXY_TEST_CHECK_MAIN_H
+#define P11_PROXY_TEST_CHECK_MAIN_H
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hang.h"
+
+/* In a child of a process with threads a sanitizer finds its own locks held for ever. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+enum { IS_SANITIZED = 1 };
+#else
+enum { IS_SANITIZED = 0 };
+#endif
+
+/* Ends a test that cannot be made here. The line that it prints makes tests/tally.py count it as skipped. */
+#define SKIP_IF(condition, reason)                                                                 \
+    do {                                                                                           \
+        if (condition) {                                                                           \
+            printf("SKIP %.*s: %s\n", (int)strlen(__func__) - 3 /* Check's "_fn" */, __func__,     \
+                   reason);                                                                        \
+            return;                                                                                \
+        }                                                                                          \
+    } while (0)
+
+/* Runs what add_tests() adds by tcase_add_test(), each between set_up() and tear_down(); either may be NULL. */
+static inline int check_main(const char *name, SFun set_up, SFun tear_down,
+                             void (*add_tests)(TCase *tcase))
+{
+    TCase *tcase = tcase_create(name);
+    Suite *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    add_tests(tcase);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+#endif

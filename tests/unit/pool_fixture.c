@@ -1,0 +1,265 @@
+/* pool_fixture.c - a pool, a token whose every word is known, and clocks, processor and kernel as the test likes. */
+#include "pool_fixture.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../targets/words.h"
+
+_Atomic int64_t now_ns, wall_ahead_ns;
+unsigned looks_before_pause;
+int processor;
+int madvise_answer;
+bool mmap_fails, droppable_fails;
+_Atomic bool yielded;
+_Atomic uint64_t *droppable_page;
+
+struct pool *pool;
+struct pool_line lines[POOL_LINES];
+
+static _Atomic uint64_t words_made;
+static _Atomic uint8_t served[WORDS_MOST];
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_clock_getres(clockid_t clock, struct timespec *step);
+int __wrap_clock_getres(clockid_t clock, struct timespec *step);
+int __real_sched_getcpu(void);
+int __wrap_sched_getcpu(void);
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+int __real_madvise(void *memory, size_t len_bytes, int advice);
+int __wrap_madvise(void *memory, size_t len_bytes, int advice);
+void *__real_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    if (clock != CLOCK_MONOTONIC_COARSE && clock != CLOCK_REALTIME_COARSE)
+        return __real_clock_gettime(clock, now);
+    if (looks_before_pause != 0 && --looks_before_pause == 0)
+        now_ns += PAUSE_NS;
+    int64_t ns = now_ns + (clock == CLOCK_REALTIME_COARSE ? wall_ahead_ns : 0);
+    *now = (struct timespec){.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+    return 0;
+}
+
+int __wrap_clock_getres(clockid_t clock, struct timespec *step)
+{
+    *step = (struct timespec){.tv_nsec = (long)TICK_NS};
+    return clock == CLOCK_MONOTONIC_COARSE ? 0 : __real_clock_getres(clock, step);
+}
+
+int __wrap_sched_getcpu(void)
+{
+    return processor >= 0 ? processor : __real_sched_getcpu();
+}
+
+int __wrap_sched_yield(void)
+{
+    yielded = true;
+    return __real_sched_yield();
+}
+
+long __wrap_sysconf(int name)
+{
+    return name == _SC_NPROCESSORS_CONF ? PROCESSORS : __real_sysconf(name);
+}
+
+int __wrap_madvise(void *memory, size_t len_bytes, int advice)
+{
+    if (madvise_answer == 0)
+        return __real_madvise(memory, len_bytes, advice);
+    errno = EINVAL;
+    return madvise_answer < 0 ? -1 : 0;
+}
+
+void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset)
+{
+    enum { DROPPABLE = 0x08, TYPE = 0x0f };
+    bool droppable = (flags & TYPE) == DROPPABLE;
+    void *memory = MAP_FAILED;
+    errno = ENOMEM;
+    if (!mmap_fails && !(droppable && droppable_fails))
+        memory = __real_mmap64(at, len_bytes, protection, flags, fd, offset);
+    if (droppable)
+        droppable_page = memory == MAP_FAILED ? NULL : memory;
+    return memory;
+}
+
+void set_up(void)
+{
+    now_ns = 1000 * NS_PER_S;
+    ck_assert_int_eq(pool_create(&pool, CAPACITY, lines), 0);
+    pool_start(pool, MAX_AGE_NS, /* lock_memory= */ false);
+}
+
+void tear_down(void)
+{
+    pool_free(pool);
+}
+
+struct pool_counts counts(void)
+{
+    struct pool_counts now;
+    pool_count(pool, &now);
+    return now;
+}
+
+uint64_t draws_of_slices(void)
+{
+    uint64_t draws = 0;
+    for (size_t i = 0; i < POOL_SLICES_MAX; i++)
+        draws += atomic_load(&lines[i].draws);
+    return draws;
+}
+
+uint64_t draws_of_ring(void)
+{
+    return atomic_load(&lines[POOL_SLICES_MAX].draws);
+}
+
+uint64_t drawn_bytes(void)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < POOL_LINES; i++)
+        bytes += atomic_load(&lines[i].drawn_bytes);
+    return bytes;
+}
+
+static uint64_t word_of(uint64_t counter)
+{
+    return word_make(&(struct word){.counter = counter});
+}
+
+void token_writes(uint8_t *bytes, size_t len_bytes)
+{
+    uint64_t count = len_bytes / WORD_BYTES;
+    uint64_t first = atomic_fetch_add(&words_made, count) + 1;
+    if (first + count >= WORDS_MOST)
+        ck_abort_msg("the stream is at its end");
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t word = word_of(first + i);
+        memcpy(bytes + i * WORD_BYTES, &word, sizeof word);
+    }
+}
+
+size_t token_made(void)
+{
+    return (size_t)words_made * WORD_BYTES;
+}
+
+uint8_t stream_byte(size_t position)
+{
+    uint64_t word = word_of(position / WORD_BYTES + 1);
+    uint8_t bytes[WORD_BYTES];
+    memcpy(bytes, &word, sizeof word);
+    return bytes[position % WORD_BYTES];
+}
+
+size_t fetch_most(struct pool *into, size_t most_bytes, size_t caller_bytes)
+{
+    struct pool_fetch f;
+    uint8_t caller_buf[POOL_TAKE_MAX];
+    if (!pool_fetch_begin(into, most_bytes, caller_bytes, &f))
+        return 0;
+    token_writes(f.bytes, f.len_bytes);
+    size_t good = f.len_bytes / WORD_BYTES * WORD_BYTES;
+    if (pool_fetch_end(into, &f, good, caller_buf, caller_bytes) != caller_bytes)
+        ck_abort_msg("a fetch gave its caller too little");
+    return good - caller_bytes;
+}
+
+size_t fetch(size_t caller_bytes)
+{
+    return fetch_most(pool, SIZE_MAX, caller_bytes);
+}
+
+void raise_target(size_t target_bytes)
+{
+    while (counts().target_bytes < target_bytes)
+        fetch(POOL_TAKE_MAX);
+    while (fetch(0) != 0)
+        ;
+}
+
+size_t take_all(size_t piece_bytes)
+{
+    uint8_t piece[POOL_TAKE_MAX];
+    size_t got = 0;
+    while (pool_take(pool, piece, piece_bytes) != POOL_MISS) {
+        if (piece_bytes % WORD_BYTES == 0)
+            ck_assert_uint_eq(serve_words(piece, piece_bytes), 0);
+        got += piece_bytes;
+    }
+    return got;
+}
+
+size_t serve_words(const uint8_t *bytes, size_t len_bytes)
+{
+    size_t bad = 0;
+    for (size_t i = 0; i + WORD_BYTES <= len_bytes; i += WORD_BYTES) {
+        struct word word;
+        bad += !word_read(bytes + i, &word) || word.counter >= WORDS_MOST ||
+               atomic_exchange(&served[word.counter], 1) != 0;
+    }
+    return bad;
+}
+
+/* Finds the mapping that holds the address. */
+static void mapping_of(const void *address, uint8_t **from, uint8_t **upto)
+{
+    char line[512];
+    unsigned long start = 0, end = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && (unsigned long)address >= start &&
+            (unsigned long)address < end)
+            break;
+    fclose(maps);
+    *from = (uint8_t *)start;
+    *upto = (uint8_t *)end;
+}
+
+size_t words_in_memory(void)
+{
+    uint8_t *from, *upto;
+    size_t found = 0;
+    mapping_of(pool_health(pool), &from, &upto);
+    for (uint8_t *at = from; at + WORD_BYTES <= upto; at++) {
+        struct word word;
+        found += word_read(at, &word) && word.counter <= words_made;
+    }
+    return found;
+}
+
+pid_t copy_process(int way)
+{
+    pid_t copy = way == 0   ? fork()
+                 : way == 1 ? _Fork()
+                            : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (copy == 0) {
+        signal(SIGALRM, SIG_DFL); /* Check's handler ends the test */
+        alarm(CHILD_HANGS_S);
+    } else {
+        ck_assert_int_gt(copy, 0);
+    }
+    return copy;
+}
+
+void expect_success(pid_t copy)
+{
+    int status = 0;
+    ck_assert_int_eq(waitpid(copy, &status, 0), copy);
+    ck_assert_msg(status == 0, "the copy of the process ended with status 0x%x", (unsigned)status);
+}

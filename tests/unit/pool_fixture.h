@@ -1,0 +1,77 @@
+/* pool_fixture.h - a pool, a token whose every word is known, and clocks, processor and kernel as the test likes. */
+#ifndef P11_PROXY_TEST_POOL_FIXTURE_H
+#define P11_PROXY_TEST_POOL_FIXTURE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "../check_main.h"
+#include "base/clock.h"
+#include "pool/pool.h"
+#include "pool_hook.h"
+
+enum { KIB = 1024, CAPACITY = 64 * KIB, PROCESSORS = 4, WORDS_MOST = 1 << 24 };
+
+static const int64_t MAX_AGE_NS = 10 * NS_PER_S;
+static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() says */
+
+/* The program is linked with --wrap for these. The coarse clocks stand still unless the test moves them. */
+extern _Atomic int64_t now_ns, wall_ahead_ns;
+extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
+extern int processor;               /* that sched_getcpu() tells; -1: the true one */
+extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
+extern bool mmap_fails, droppable_fails;
+extern _Atomic bool yielded; /* a thread has called sched_yield() */
+extern _Atomic uint64_t
+    *droppable_page; /* what was mapped last, NULL if the kernel has no such pages */
+
+static const int64_t PAUSE_NS = NS_PER_S;
+
+extern struct pool *pool; /* started, empty, of CAPACITY */
+extern struct pool_line lines[POOL_LINES];
+void set_up(void);
+void tear_down(void);
+
+struct pool_counts counts(void);
+
+/* Draws that were served, by slices and by the ring. */
+uint64_t draws_of_slices(void);
+uint64_t draws_of_ring(void);
+uint64_t drawn_bytes(void);
+
+/* The token: writes the next words of its stream. A last piece shorter than a word stays as it is. Any thread. */
+void token_writes(uint8_t *bytes, size_t len_bytes);
+
+/* Bytes of the stream so far, and the byte at a position. */
+size_t token_made(void);
+uint8_t stream_byte(size_t position);
+
+/* One fetch of at most most_bytes in whole words, all good. Returns how many bytes it left in the pool for later. */
+size_t fetch_most(struct pool *into, size_t most_bytes, size_t caller_bytes);
+
+/* The same, as much as there is demand for. */
+size_t fetch(size_t caller_bytes);
+
+/* Fetches until the pool's target is at least target_bytes and the pool is not low. */
+void raise_target(size_t target_bytes);
+
+/* Takes pieces until too little is left; returns how many bytes came, each of them checked to be a word's. */
+size_t take_all(size_t piece_bytes);
+
+/* Marks all words in bytes as served. Returns how many there are that are no words or were served before. Any thread. */
+size_t serve_words(const uint8_t *bytes, size_t len_bytes);
+
+/* The token's words that can be found in the pool's memory, at any alignment. */
+size_t words_in_memory(void);
+
+/* An assertion of Check's takes locks, which another thread may have held in the parent: a copy makes none, and these
+ * helpers make none while all is well. */
+
+/* Copies the process by fork (0), _Fork (1) or raw clone (2). The copy ends itself if it hangs. */
+enum { WAYS_TO_FORK = 3 };
+pid_t copy_process(int way);
+
+/* Waits for the copy's end and demands that it is 0. */
+void expect_success(pid_t copy);
+
+#endif

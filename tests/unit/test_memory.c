@@ -1,0 +1,310 @@
+/* test_memory.c - what a pool is made of: rings, a lock, copies that wipe, and memory that fork wipes. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../check_main.h"
+#include "base/copy.h"
+#include "base/lock.h"
+#include "base/wipeonfork.h"
+#include "pool/ring.h"
+
+enum { CAPACITY = 1000 };
+
+static uint8_t bytes[CAPACITY];
+static const struct ring_memory memory = {bytes, CAPACITY};
+static struct ring ring;
+static uint8_t written, expected; /* the next byte on either side; none is zero */
+
+/* A region of which all but the first skipped bytes are kept; returns how many that were. */
+static size_t put(size_t least, size_t most, size_t skipped, int64_t fetched_ns)
+{
+    size_t len, not_wiped = 0;
+    uint8_t *region = ring_open(&ring, &memory, least, most, &len);
+    if (region == NULL)
+        return 0;
+    ck_assert(len >= least && len <= most && region >= bytes && region + len <= bytes + CAPACITY);
+    for (size_t i = 0; i < len; i++)
+        not_wiped += region[i] != 0;
+    ck_assert_uint_eq(not_wiped, 0);
+    for (size_t i = skipped; i < len; i++)
+        region[i] = (uint8_t)(written++ % 255 + 1);
+    ring_close(&ring, &memory, skipped, len, fetched_ns);
+    return len > skipped ? len - skipped : 0;
+}
+
+static void get(size_t len)
+{
+    uint8_t buf[CAPACITY];
+    size_t wrong = 0;
+    ring_move(&ring, &memory, buf, len);
+    for (size_t i = 0; i < len; i++)
+        wrong += buf[i] != expected++ % 255 + 1;
+    ck_assert_uint_eq(wrong, 0);
+}
+
+static void expect_all_wiped(void)
+{
+    static const uint8_t zeros[CAPACITY];
+    ck_assert_mem_eq(bytes, zeros, CAPACITY);
+}
+
+START_TEST(a_ring_gives_what_it_got_in_order_for_many_rounds)
+{
+    size_t held = 0;
+    srandom((unsigned)_i);
+    for (int i = 0; i < 5000; i++) {
+        held += put(1, (size_t)random() % 300 + 1, (size_t)random() % 3, i);
+        ck_assert_uint_eq(ring.held_bytes, held);
+        size_t some = (size_t)random() % (held + 1);
+        get(some);
+        held -= some;
+    }
+    get(held);
+    expect_all_wiped();
+}
+END_TEST
+
+START_TEST(a_ring_has_one_region_open_and_none_without_room)
+{
+    size_t len;
+    ck_assert_ptr_eq(ring_open(&ring, &memory, 1, CAPACITY + 1, &len), bytes);
+    ck_assert_uint_eq(len, CAPACITY);
+    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    memset(bytes, 1, CAPACITY);
+    ring_close(&ring, &memory, 0, CAPACITY, 0);
+    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    uint8_t buf[10];
+    ring_move(&ring, &memory, buf, sizeof buf);
+    ck_assert_ptr_null(ring_open(&ring, &memory, 11, 20, &len));
+    ck_assert_ptr_eq(ring_open(&ring, &memory, 10, 20, &len), bytes);
+    ck_assert_uint_eq(len, 10);
+}
+END_TEST
+
+START_TEST(the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning)
+{
+    put(1, 500, 0, 1);
+    put(1, 490, 0, 2);
+    get(500);
+    ck_assert_uint_eq(put(100, 100, 0, 3), 100);
+    get(590);
+    ck_assert_uint_eq(ring.held_bytes, 0);
+    expect_all_wiped();
+}
+END_TEST
+
+START_TEST(the_oldest_go_first_and_no_time_is_too_young)
+{
+    ck_assert_int_eq(ring_oldest_ns(&ring), INT64_MAX);
+    ck_assert_uint_eq(ring_oldest_bytes(&ring), 0);
+    put(1, 10, 0, 5);
+    put(1, 20, 0, 7);
+    ck_assert_int_eq(ring_oldest_ns(&ring), 5);
+    ck_assert_uint_eq(ring_oldest_bytes(&ring), 10);
+    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 10);
+    ck_assert_int_eq(ring_oldest_ns(&ring), 7);
+    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 20);
+    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 0);
+    expect_all_wiped();
+
+    /* More fetches than segments: those that share a segment share the oldest time. */
+    for (int i = 0; i < 200; i++)
+        ck_assert_uint_eq(put(1, 1, 0, 100 + i), 1);
+    for (int i = 0; i < 200; i++) {
+        uint8_t byte;
+        ck_assert_int_le(ring_move(&ring, &memory, &byte, 1), 100 + i);
+    }
+    ck_assert_uint_eq(ring.held_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_move_across_segments_tells_the_oldest_time)
+{
+    uint8_t buf[25];
+    put(1, 10, 0, 5);
+    put(1, 20, 0, 7);
+    ck_assert_int_eq(ring_move(&ring, &memory, buf, sizeof buf), 5);
+    ck_assert_int_eq(ring_move(&ring, &memory, buf, 5), 7);
+}
+END_TEST
+
+/* At every alignment, and without a byte before or behind. */
+START_TEST(a_copy_wipes_what_it_copied_and_nothing_else)
+{
+    uint8_t from[160], to[160], before[160];
+    size_t wrong = 0;
+    for (size_t len = 0; len <= 100; len++)
+        for (size_t at = 0; at < 33; at++) {
+            for (size_t i = 0; i < sizeof from; i++)
+                from[i] = before[i] = (uint8_t)(i + 1);
+            memset(to, 0xee, sizeof to);
+            copy_and_wipe(to + 40 - at, from + at, len);
+            for (size_t i = 0; i < sizeof from; i++) {
+                bool moved = i >= at && i < at + len;
+                bool filled = i >= 40 - at && i < 40 - at + len;
+                wrong += from[i] != (moved ? 0 : before[i]);
+                wrong += to[i] != (filled ? before[i - 40 + 2 * at] : 0xee);
+            }
+        }
+    ck_assert_uint_eq(wrong, 0);
+    wipe_bytes(before, sizeof before);
+    ck_assert_mem_eq(before, (const uint8_t[sizeof before]){0}, sizeof before);
+    wipe_bytes(NULL, 0);
+}
+END_TEST
+
+static struct try_lock lock;
+static unsigned long guarded;
+
+static void *count_up(void *unused)
+{
+    for (int i = 0; i < 100000; i++) {
+        try_lock_wait(&lock);
+        guarded++;
+        try_lock_release(&lock);
+    }
+    return unused;
+}
+
+START_TEST(a_lock_is_held_by_one)
+{
+    pthread_t threads[4];
+    ck_assert(try_lock_acquire(&lock));
+    ck_assert(!try_lock_acquire(&lock));
+    try_lock_release(&lock);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+    ck_assert_uint_eq(guarded, 400000);
+    ck_assert(try_lock_acquire(&lock));
+}
+END_TEST
+
+START_TEST(a_mutex_of_zero_bytes_is_a_free_one)
+{
+    ck_assert(zero_is_unlocked());
+}
+END_TEST
+
+static int ended(pid_t child)
+{
+    int status = 0;
+    ck_assert_int_gt(child, 0);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return status;
+}
+
+enum { MAPPED = 10000 };
+
+START_TEST(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote)
+{
+    void *mapped;
+    errno = EDOM;
+    ck_assert_int_eq(wipeonfork_map(&mapped, MAPPED), 0);
+    if (_i >= 1)
+        wipeonfork_lock(mapped, MAPPED);
+    if (_i >= 2)
+        wipeonfork_unlock(mapped, MAPPED);
+    ck_assert_int_eq(wipeonfork_reassert(mapped, MAPPED), 0);
+    ck_assert_int_eq(errno, EDOM);
+    memset(mapped, 0x55, MAPPED);
+    pid_t child = fork();
+    if (child == 0) {
+        for (size_t i = 0; i < MAPPED; i++)
+            if (((uint8_t *)mapped)[i] != 0)
+                _exit(1);
+        _exit(0);
+    }
+    ck_assert_int_eq(ended(child), 0);
+    ck_assert_uint_eq(((uint8_t *)mapped)[MAPPED - 1], 0x55);
+    wipeonfork_unmap(mapped, MAPPED);
+    ck_assert_int_eq(errno, EDOM);
+}
+END_TEST
+
+START_TEST(the_pages_around_fault)
+{
+    void *mapped;
+    ck_assert_int_eq(wipeonfork_map(&mapped, 1), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        ((volatile uint8_t *)mapped)[_i == 0 ? -1 : sysconf(_SC_PAGESIZE)] = 1;
+        _exit(0);
+    }
+    int status = ended(child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+}
+END_TEST
+
+START_TEST(a_droppable_page_is_zero_in_a_child)
+{
+    _Atomic uint64_t *page = droppable_map();
+    SKIP_IF(page == NULL, "this kernel has no MAP_DROPPABLE");
+    *page = 7;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(*page != 0);
+    ck_assert_int_eq(ended(child), 0);
+    ck_assert_uint_eq(*page, 7);
+    droppable_unmap(page);
+    droppable_unmap(NULL);
+}
+END_TEST
+
+/* Not only by what a child sees: the kernel's own account of it. */
+START_TEST(the_kernel_has_noted_to_wipe_and_not_to_dump)
+{
+    void *mapped;
+    char line[512], start[32];
+    bool inside = false, found = false;
+    ck_assert(wipeonfork_is_supported());
+    ck_assert_int_eq(wipeonfork_map(&mapped, 1), 0);
+    snprintf(start, sizeof start, "%lx-", (unsigned long)mapped);
+    FILE *maps = fopen("/proc/self/smaps", "re");
+    ck_assert_ptr_nonnull(maps);
+    while (!found && fgets(line, sizeof line, maps) != NULL) {
+        inside = inside || strncmp(line, start, strlen(start)) == 0;
+        found = inside && strncmp(line, "VmFlags:", 8) == 0;
+    }
+    fclose(maps);
+    ck_assert_msg(found && strstr(line, " wf") != NULL && strstr(line, " dd") != NULL, "%s", line);
+}
+END_TEST
+
+START_TEST(nonsense_lengths_are_refused)
+{
+    void *mapped = &lock;
+    ck_assert_int_eq(wipeonfork_map(&mapped, 0), -ENOMEM);
+    ck_assert_int_eq(wipeonfork_map(&mapped, SIZE_MAX), -ENOMEM);
+    ck_assert_int_eq(wipeonfork_map(&mapped, SIZE_MAX - 4095), -ENOMEM);
+    ck_assert_ptr_eq(mapped, &lock);
+    wipeonfork_unmap(NULL, 1);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6);
+    tcase_add_test(tcase, a_ring_has_one_region_open_and_none_without_room);
+    tcase_add_test(tcase, the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning);
+    tcase_add_test(tcase, the_oldest_go_first_and_no_time_is_too_young);
+    tcase_add_test(tcase, a_move_across_segments_tells_the_oldest_time);
+    tcase_add_test(tcase, a_copy_wipes_what_it_copied_and_nothing_else);
+    tcase_add_test(tcase, a_lock_is_held_by_one);
+    tcase_add_test(tcase, a_mutex_of_zero_bytes_is_a_free_one);
+    tcase_add_loop_test(tcase, a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3);
+    tcase_add_loop_test(tcase, the_pages_around_fault, 0, 2);
+    tcase_add_test(tcase, a_droppable_page_is_zero_in_a_child);
+    tcase_add_test(tcase, the_kernel_has_noted_to_wipe_and_not_to_dump);
+    tcase_add_test(tcase, nonsense_lengths_are_refused);
+}
+
+int main(void)
+{
+    return check_main("memory", NULL, NULL, add_tests);
+}

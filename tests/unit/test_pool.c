@@ -1,0 +1,343 @@
+/* test_pool.c - a pool serves each byte once, in whole, to its own process, and keeps no copy. */
+#include "pool_fixture.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../targets/words.h"
+
+static uint8_t piece[POOL_TAKE_MAX];
+static const uint8_t zeros[POOL_TAKE_MAX];
+
+START_TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
+{
+    struct pool *idle;
+    struct pool_fetch f;
+    ck_assert_int_eq(pool_create(&idle, CAPACITY, NULL), 0);
+    ck_assert_uint_eq(pool_capacity(idle), CAPACITY);
+    ck_assert_int_eq(pool_take(idle, piece, 1), POOL_MISS);
+    ck_assert(!pool_fetch_begin(idle, KIB, 16, &f));
+    pool_start(idle, MAX_AGE_NS, false);
+    ck_assert_int_eq(pool_take(idle, piece, 1), POOL_MISS);
+    ck_assert_uint_ne(fetch_most(idle, KIB, 16), 0);
+    ck_assert_int_ne(pool_take(idle, piece, 8), POOL_MISS);
+    pool_free(idle);
+    pool_free(NULL);
+}
+END_TEST
+
+START_TEST(a_capacity_out_of_range_is_refused)
+{
+    struct pool *none = NULL;
+    ck_assert_int_eq(pool_create(&none, POOL_CAPACITY_MIN - 1, NULL), -EINVAL);
+    ck_assert_int_eq(pool_create(&none, POOL_CAPACITY_MAX + 1, NULL), -EINVAL);
+    ck_assert_ptr_null(none);
+    ck_assert_int_eq(pool_create(&none, _i == 0 ? POOL_CAPACITY_MIN : POOL_CAPACITY_MAX, NULL), 0);
+    pool_free(none);
+}
+END_TEST
+
+START_TEST(without_memory_or_proof_of_wiping_there_is_no_pool)
+{
+    struct pool *none = NULL;
+    mmap_fails = _i == 0;
+    madvise_answer = _i == 0 ? 0 : _i == 1 ? 1 : -1;
+    int rc = pool_create(&none, CAPACITY, NULL);
+    mmap_fails = false;
+    madvise_answer = 0;
+    ck_assert_int_eq(rc, _i == 0 ? -ENOMEM : -ENOTSUP);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
+/* What a draw gets is what the token wrote next, whatever the size of draws and however slices and ring take turns. */
+START_TEST(what_went_in_comes_out_once_and_in_order)
+{
+    size_t size = (size_t)_i;
+    raise_target(16 * KIB);
+    take_all(8);
+    size_t position = token_made();
+    while (fetch(0) != 0)
+        ;
+    uint64_t left = counts().held_bytes;
+    size_t wrong = 0;
+    for (; pool_take(pool, piece, size) != POOL_MISS; left -= size)
+        for (size_t i = 0; i < size; i++)
+            wrong += piece[i] != stream_byte(position++);
+    ck_assert_uint_eq(wrong, 0);
+    ck_assert_uint_lt(left, size);
+    ck_assert_uint_eq(counts().held_bytes, left);
+}
+END_TEST
+
+START_TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
+{
+    fetch(8);
+    ck_assert_int_eq(pool_take(pool, piece, POOL_TAKE_MAX), POOL_MISS);
+    ck_assert_mem_eq(piece, zeros, sizeof piece);
+}
+END_TEST
+
+START_TEST(a_draw_writes_no_byte_behind_its_own)
+{
+    raise_target(4 * KIB);
+    for (size_t size = 1; size < POOL_TAKE_MAX; size += size < 40 ? 1 : 61) {
+        memset(piece, 0xee, sizeof piece);
+        if (pool_take(pool, piece, size) == POOL_MISS)
+            raise_target(4 * KIB);
+        ck_assert_uint_eq(piece[size], 0xee);
+        ck_assert_mem_eq(piece + size, piece + size + 1, sizeof piece - size - 1);
+    }
+}
+END_TEST
+
+START_TEST(small_draws_come_out_of_the_processors_slice_and_large_ones_out_of_the_ring)
+{
+    raise_target(CAPACITY);
+    for (processor = 0; processor < 200; processor += 7)
+        ck_assert_int_ne(pool_take(pool, piece, 16), POOL_MISS);
+    processor = 0;
+    ck_assert_uint_eq(draws_of_ring(), 0);
+    ck_assert_int_ne(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_uint_eq(draws_of_ring(), 1);
+    ck_assert_uint_eq(drawn_bytes(), 16 * draws_of_slices() + KIB);
+}
+END_TEST
+
+START_TEST(what_is_left_of_a_slice_is_served_to_its_processor_only)
+{
+    raise_target(4 * KIB);
+    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+    processor = 1;
+    ck_assert_uint_ne(take_all(8), 0);
+    size_t left = (size_t)counts().held_bytes;
+    ck_assert_uint_ne(left, 0);
+    processor = 0;
+    ck_assert_uint_eq(take_all(8), left);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+}
+END_TEST
+
+START_TEST(only_bytes_that_are_good_are_held)
+{
+    struct pool_fetch f;
+    ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
+    token_writes(f.bytes, f.len_bytes);
+    ck_assert_uint_eq(pool_fetch_end(pool, &f, 96, piece, 8), 8);
+    ck_assert_uint_eq(counts().held_bytes, 88);
+    ck_assert_uint_eq(words_in_memory(), 11);
+    ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
+    token_writes(f.bytes, f.len_bytes);
+    ck_assert_uint_eq(pool_fetch_end(pool, &f, /* good_bytes= */ 0, piece, 8), 0);
+    ck_assert_uint_eq(counts().held_bytes, 88);
+    ck_assert_uint_eq(words_in_memory(), 11);
+}
+END_TEST
+
+START_TEST(a_fetch_shorter_than_its_callers_request_gives_it_all)
+{
+    ck_assert_uint_eq(fetch_most(pool, 8, 8), 0);
+    struct pool_fetch f;
+    ck_assert(pool_fetch_begin(pool, 16, 64, &f));
+    ck_assert_uint_eq(f.len_bytes, 16);
+    token_writes(f.bytes, f.len_bytes);
+    ck_assert_uint_eq(pool_fetch_end(pool, &f, 16, piece, 64), 16);
+    ck_assert_uint_eq(serve_words(piece, 16), 0);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+}
+END_TEST
+
+START_TEST(there_is_one_fetch_at_a_time)
+{
+    struct pool_fetch first, second;
+    ck_assert(pool_fetch_begin(pool, 512, 8, &first));
+    ck_assert(!pool_fetch_begin(pool, 512, 8, &second));
+    pool_fetch_end(pool, &first, 0, NULL, 0);
+    ck_assert(pool_fetch_begin(pool, 512, 8, &second));
+    pool_fetch_end(pool, &second, 0, NULL, 0);
+}
+END_TEST
+
+START_TEST(what_the_token_did_not_write_is_seen_by_the_health_test)
+{
+    struct pool_fetch f;
+    raise_target(2 * KIB);
+    take_all(8);
+    ck_assert(pool_fetch_begin(pool, 2 * KIB, 8, &f));
+    ck_assert_int_eq(health_test(pool_health(pool), f.bytes, f.len_bytes), HEALTH_UNWRITTEN);
+    pool_fetch_end(pool, &f, 0, NULL, 0);
+}
+END_TEST
+
+static struct pool_fetch in_flight;
+
+/* Bytes in a slice, in the ring, and on their way. */
+static void hold_everywhere(void)
+{
+    raise_target(4 * KIB);
+    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert(pool_fetch_begin(pool, 2 * KIB, 8, &in_flight));
+    token_writes(in_flight.bytes, in_flight.len_bytes);
+    ck_assert_uint_ne(words_in_memory(), 0);
+}
+
+START_TEST(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away)
+{
+    hold_everywhere();
+    struct pool_counts before = counts();
+    pool_drop(pool, (enum pool_drop)_i);
+    ck_assert_int_eq(pool_take(pool, piece, 1), POOL_MISS);
+    ck_assert_uint_eq(counts().drops[_i], before.drops[_i] + 1);
+    ck_assert_uint_eq(counts().dropped_bytes, before.held_bytes);
+    /* The draw that caused the fetch began before the drop and gets its bytes. No later one does. */
+    ck_assert_uint_eq(pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8), 8);
+    ck_assert_uint_eq(serve_words(piece, 8), 0);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+    ck_assert_uint_eq(words_in_memory(), 0);
+    ck_assert_uint_ne(fetch(8), 0);
+    ck_assert_uint_ne(take_all(8), 0);
+}
+END_TEST
+
+START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
+{
+    hold_everywhere();
+    pool_stop(pool);
+    ck_assert_int_eq(pool_take(pool, piece, 1), POOL_MISS);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+    struct pool_fetch f;
+    if (_i == 0)
+        pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
+    ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
+    pool_start(pool, MAX_AGE_NS, false);
+    ck_assert_uint_eq(counts().fetched_bytes, 0);
+    if (_i == 1)
+        pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+    ck_assert_uint_eq(words_in_memory(), 0);
+    ck_assert_uint_ne(fetch(8), 0);
+    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+}
+END_TEST
+
+/* Whatever happened to it, a word is in the pool's memory as long as it is held, and not a moment longer. */
+START_TEST(memory_has_the_words_that_are_held_and_no_other)
+{
+    raise_target(8 * KIB);
+    for (size_t size = 8; size <= POOL_TAKE_MAX; size *= 2) {
+        ck_assert_int_ne(pool_take(pool, piece, size), POOL_MISS);
+        ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
+        memset(piece, 0, sizeof piece);
+    }
+    pool_limit(pool, 2 * KIB);
+    ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
+    now_ns += MAX_AGE_NS;
+    ck_assert_int_eq(pool_take(pool, piece, 8), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_uint_eq(words_in_memory(), 0);
+}
+END_TEST
+
+static int finds_nothing_and_starts_afresh(void)
+{
+    struct pool_fetch f;
+    memset(piece, 0, sizeof piece);
+    if (pool_take(pool, piece, 8) != POOL_MISS || pool_take(pool, piece, KIB) != POOL_MISS)
+        return 1;
+    if (pool_fetch_begin(pool, KIB, 8, &f) || counts().held_bytes != 0)
+        return 2;
+    if (pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8) != 0)
+        return 3;
+    if (memcmp(piece, zeros, sizeof piece) != 0 || words_in_memory() != 0)
+        return 4;
+    pool_start(pool, MAX_AGE_NS, false);
+    if (pool_take(pool, piece, 8) != POOL_MISS || fetch(8) == 0)
+        return 5;
+    return pool_take(pool, piece, 8) == POOL_MISS ? 6 : 0;
+}
+
+START_TEST(a_child_finds_nothing_and_can_start_afresh)
+{
+    hold_everywhere();
+    size_t held = words_in_memory();
+    pid_t copy = copy_process(_i);
+    if (copy == 0)
+        _exit(finds_nothing_and_starts_afresh());
+    expect_success(copy);
+    ck_assert_uint_eq(words_in_memory(), held);
+    pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
+    ck_assert_uint_ne(take_all(8), 0);
+}
+END_TEST
+
+START_TEST(so_does_a_childs_child)
+{
+    hold_everywhere();
+    pid_t copy = copy_process(_i);
+    if (copy == 0) {
+        pool_start(pool, MAX_AGE_NS, false);
+        hold_everywhere();
+        copy = copy_process(_i);
+        if (copy == 0)
+            _exit(finds_nothing_and_starts_afresh());
+        expect_success(copy);
+        _exit(take_all(8) == 0);
+    }
+    expect_success(copy);
+}
+END_TEST
+
+START_TEST(errno_is_kept)
+{
+    struct pool *other;
+    struct pool_fetch f;
+    droppable_fails = true;
+    errno = EDOM;
+    ck_assert_int_eq(pool_create(&other, CAPACITY, NULL), 0);
+    pool_start(other, MAX_AGE_NS, true);
+    ck_assert(pool_fetch_begin(other, KIB, 8, &f));
+    token_writes(f.bytes, f.len_bytes);
+    pool_fetch_end(other, &f, f.len_bytes, piece, 8);
+    pool_take(other, piece, 8);
+    pool_drop(other, POOL_DROP_TOKEN);
+    pool_limit(other, POOL_TARGET_MIN);
+    pool_stop(other);
+    pool_free(other);
+    mmap_fails = true;
+    int rc = pool_create(&other, CAPACITY, NULL);
+    mmap_fails = droppable_fails = false;
+    ck_assert_int_eq(rc, -ENOMEM);
+    ck_assert_int_eq(errno, EDOM);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, a_pool_that_was_not_started_holds_nothing_and_fetches_nothing);
+    tcase_add_loop_test(tcase, a_capacity_out_of_range_is_refused, 0, 2);
+    tcase_add_loop_test(tcase, without_memory_or_proof_of_wiping_there_is_no_pool, 0, 3);
+    tcase_add_loop_test(tcase, what_went_in_comes_out_once_and_in_order, 1, 65);
+    tcase_add_test(tcase, a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed);
+    tcase_add_test(tcase, a_draw_writes_no_byte_behind_its_own);
+    tcase_add_test(tcase,
+                   small_draws_come_out_of_the_processors_slice_and_large_ones_out_of_the_ring);
+    tcase_add_test(tcase, what_is_left_of_a_slice_is_served_to_its_processor_only);
+    tcase_add_test(tcase, only_bytes_that_are_good_are_held);
+    tcase_add_test(tcase, a_fetch_shorter_than_its_callers_request_gives_it_all);
+    tcase_add_test(tcase, there_is_one_fetch_at_a_time);
+    tcase_add_test(tcase, what_the_token_did_not_write_is_seen_by_the_health_test);
+    tcase_add_loop_test(tcase, a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0,
+                        POOL_DROP_CAUSES);
+    tcase_add_loop_test(tcase, a_stopped_pool_is_empty_and_can_be_started_again, 0, 2);
+    tcase_add_test(tcase, memory_has_the_words_that_are_held_and_no_other);
+    tcase_add_loop_test(tcase, a_child_finds_nothing_and_can_start_afresh, 0, WAYS_TO_FORK);
+    tcase_add_loop_test(tcase, so_does_a_childs_child, 0, WAYS_TO_FORK);
+    tcase_add_test(tcase, errno_is_kept);
+}
+
+int main(void)
+{
+    return check_main("pool", set_up, tear_down, add_tests);
+}

@@ -1,0 +1,275 @@
+/* test_pool_time.c - how old bytes may become, what clocks tell, and how much is fetched for how much demand. */
+#include "pool_fixture.h"
+
+static uint8_t piece[POOL_TAKE_MAX];
+
+enum { SMALL = 16, LARGE = 300 }; /* from a slice, from the ring */
+
+/* Bytes in a slice and in the ring, all fetched now. */
+static void hold(void)
+{
+    raise_target(4 * KIB);
+    ck_assert_int_ne(pool_take(pool, piece, SMALL), POOL_MISS);
+}
+
+START_TEST(bytes_are_served_until_max_age_less_a_tick)
+{
+    hold();
+    uint64_t held = counts().held_bytes;
+    now_ns += MAX_AGE_NS - TICK_NS;
+    ck_assert_int_ne(pool_take(pool, piece, SMALL), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, piece, LARGE), POOL_MISS);
+    ck_assert_uint_eq(counts().expired_bytes, 0);
+    now_ns += 1;
+    ck_assert_int_eq(pool_take(pool, piece, SMALL), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, piece, LARGE), POOL_MISS);
+    ck_assert_uint_eq(counts().expired_bytes, held - SMALL - LARGE);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+    ck_assert_uint_eq(words_in_memory(), 0);
+}
+END_TEST
+
+START_TEST(age_begins_before_the_token_is_asked)
+{
+    struct pool_fetch f;
+    ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
+    token_writes(f.bytes, f.len_bytes);
+    now_ns += MAX_AGE_NS - TICK_NS + _i;
+    pool_fetch_end(pool, &f, f.len_bytes, piece, 8);
+    bool served = pool_take(pool, piece, SMALL) != POOL_MISS;
+    ck_assert_int_eq(served, _i == 0);
+}
+END_TEST
+
+/* A slice that takes in younger bytes keeps the time of its oldest one. */
+START_TEST(young_bytes_make_old_ones_no_younger)
+{
+    hold();
+    now_ns += MAX_AGE_NS - TICK_NS;
+    while (pool_take(pool, piece, LARGE) != POOL_MISS)
+        ;
+    fetch(POOL_TAKE_MAX);
+    now_ns += 1;
+    uint64_t old = counts().held_bytes;
+    ck_assert_int_ne(pool_take(pool, piece, LARGE), POOL_MISS);
+    ck_assert_uint_gt(counts().expired_bytes, 0);
+    ck_assert_uint_eq(counts().expired_bytes + counts().held_bytes + LARGE, old);
+}
+END_TEST
+
+START_TEST(a_clock_that_goes_back_drops_everything)
+{
+    now_ns += 5 * NS_PER_S;
+    hold();
+    now_ns += 5 * NS_PER_S;
+    ck_assert_int_ne(pool_take(pool, piece, SMALL), POOL_MISS);
+    now_ns -= _i == 0 ? 1 : 9 * NS_PER_S; /* to before, or after the bytes were fetched */
+    ck_assert_int_eq(pool_take(pool, piece, SMALL), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, piece, LARGE), POOL_MISS);
+    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 1);
+    ck_assert_uint_eq(words_in_memory(), 0);
+}
+END_TEST
+
+/* The machine slept, or was restored: wall time went on and time since boot did not. */
+START_TEST(a_step_of_the_wall_clock_drops_everything_at_the_next_tick)
+{
+    static const int64_t steps_ms[] = {-3600 * 1000, -101, -99, 0, 99, 101, 3600 * 1000};
+    bool is_step = steps_ms[_i] < -100 || steps_ms[_i] > 100;
+    hold();
+    wall_ahead_ns = steps_ms[_i] * NS_PER_MS;
+    now_ns += TICK_NS;
+    bool small = pool_take(pool, piece, SMALL) != POOL_MISS;
+    bool large = pool_take(pool, piece, LARGE) != POOL_MISS;
+    ck_assert_int_eq(small, !is_step);
+    ck_assert_int_eq(large, !is_step);
+    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], is_step);
+}
+END_TEST
+
+/* The process is not scheduled before any of the pool's looks at the clocks. */
+START_TEST(a_pause_of_the_process_is_no_step)
+{
+    hold();
+    now_ns += TICK_NS;
+    looks_before_pause = (unsigned)_i;
+    bool small = pool_take(pool, piece, SMALL) != POOL_MISS;
+    bool large = pool_take(pool, piece, LARGE) != POOL_MISS;
+    looks_before_pause = 0;
+    ck_assert(small && large);
+    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 0);
+}
+END_TEST
+
+/* Serves so many bytes, whatever fetches that takes. */
+static void serve(size_t len_bytes)
+{
+    for (; len_bytes >= KIB; len_bytes -= KIB)
+        if (pool_take(pool, piece, KIB) == POOL_MISS)
+            fetch(KIB);
+}
+
+/* The target as the next fetch takes it. */
+static size_t target_now(void)
+{
+    fetch(0);
+    return (size_t)counts().target_bytes;
+}
+
+START_TEST(the_first_fetch_is_for_the_callers_bytes_and_a_little)
+{
+    struct pool_fetch f;
+    ck_assert(pool_fetch_begin(pool, SIZE_MAX, 16, &f));
+    ck_assert_uint_le(f.len_bytes, KIB + 16);
+    ck_assert_uint_ge(f.len_bytes, KIB / 2);
+    ck_assert_uint_eq(counts().target_bytes, POOL_TARGET_MIN);
+    pool_fetch_end(pool, &f, 0, NULL, 0);
+}
+END_TEST
+
+START_TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
+{
+    serve(12 * KIB);
+    size_t target = target_now();
+    ck_assert_uint_ge(target, 2 * 12 * KIB);
+    ck_assert_uint_le(target, 2 * 14 * KIB); /* what a slice took in counts, too */
+    for (; target > POOL_TARGET_MIN; target = target_now()) {
+        now_ns += NS_PER_S - 1;
+        ck_assert_uint_eq(target_now(), target);
+        now_ns += 1;
+        size_t half = (target / 2 + KIB - 1) / KIB * KIB;
+        ck_assert_uint_eq(target_now(), half);
+    }
+    now_ns += 3600 * NS_PER_S;
+    ck_assert_uint_eq(target_now(), POOL_TARGET_MIN);
+}
+END_TEST
+
+START_TEST(steady_demand_keeps_the_target_and_none_lowers_it_at_once)
+{
+    for (int second = 0; second < 20; second++) {
+        serve(8 * KIB);
+        now_ns += NS_PER_S;
+    }
+    size_t target = target_now();
+    ck_assert_uint_ge(target, 14 * KIB);
+    ck_assert_uint_le(target, 20 * KIB);
+    now_ns += 20 * NS_PER_S;
+    ck_assert_uint_eq(target_now(), POOL_TARGET_MIN);
+}
+END_TEST
+
+START_TEST(the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test)
+{
+    serve(8 * KIB);
+    size_t target = target_now();
+    pool_drop(pool, (enum pool_drop)_i);
+    ck_assert_uint_eq(target_now(), _i == POOL_DROP_HEALTH ? target : POOL_TARGET_MIN);
+}
+END_TEST
+
+START_TEST(the_target_is_never_more_than_the_pool_may_hold)
+{
+    serve(10 * CAPACITY);
+    ck_assert_uint_eq(target_now(), CAPACITY);
+    ck_assert_uint_le(counts().held_bytes, CAPACITY);
+    pool_limit(pool, 3 * KIB);
+    ck_assert_uint_eq(counts().most_bytes, 3 * KIB);
+    ck_assert_uint_le(counts().held_bytes, 3 * KIB);
+    serve(10 * KIB);
+    ck_assert_uint_eq(target_now(), 3 * KIB);
+    ck_assert_uint_le(counts().held_bytes, 3 * KIB);
+    pool_limit(pool, 2 * CAPACITY);
+    ck_assert_uint_eq(counts().most_bytes, CAPACITY);
+}
+END_TEST
+
+START_TEST(a_pool_that_may_hold_next_to_nothing_holds_nothing)
+{
+    struct pool_fetch f;
+    hold();
+    pool_limit(pool, POOL_TARGET_MIN - 1);
+    ck_assert_uint_lt(counts().held_bytes, POOL_TARGET_MIN);
+    pool_limit(pool, 0);
+    ck_assert_uint_eq(counts().held_bytes, 0);
+    ck_assert_uint_eq(words_in_memory(), 0);
+    ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
+    ck_assert_int_eq(pool_take(pool, piece, 8), POOL_MISS);
+}
+END_TEST
+
+START_TEST(a_draw_says_when_the_low_mark_is_passed)
+{
+    struct pool_fetch f;
+    raise_target(8 * KIB);
+    ck_assert(!pool_fetch_begin(pool, KIB, /* caller_bytes= */ 0, &f));
+    enum pool_answer answer;
+    size_t served = 0;
+    while ((answer = pool_take(pool, piece, LARGE)) == POOL_SERVED)
+        served += LARGE;
+    ck_assert_int_eq(answer, POOL_SERVED_LOW);
+    ck_assert_uint_ge(served, 2 * KIB);
+    ck_assert_uint_le(served, 6 * KIB);
+    ck_assert(pool_fetch_begin(pool, KIB, 0, &f));
+    pool_fetch_end(pool, &f, 0, NULL, 0);
+}
+END_TEST
+
+START_TEST(counts_tell_what_became_of_every_byte)
+{
+    for (int round = 0; round < 30; round++) {
+        serve(5 * KIB);
+        take_all(SMALL);
+        fetch(8);
+        now_ns += round % 7 * 3 * NS_PER_S;
+        if (round % 10 == 9)
+            pool_drop(pool, POOL_DROP_LOGIN);
+        struct pool_counts now = counts();
+        ck_assert_uint_eq(drawn_bytes() + now.held_bytes + now.dropped_bytes + now.expired_bytes,
+                          now.fetched_bytes);
+    }
+    ck_assert_uint_gt(counts().expired_bytes, 0);
+    ck_assert_uint_gt(counts().dropped_bytes, 0);
+    ck_assert_uint_eq(counts().drops[POOL_DROP_LOGIN], 3);
+}
+END_TEST
+
+START_TEST(a_miss_is_counted_once)
+{
+    struct pool_fetch f;
+    ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
+    ck_assert(!pool_fetch_begin(pool, KIB, 8, &(struct pool_fetch){0}));
+    pool_fetch_end(pool, &f, 0, NULL, 0);
+    ck_assert_uint_eq(counts().missed, 2);
+    ck_assert_uint_eq(counts().fetches, 0);
+    fetch(8);
+    ck_assert_uint_eq(counts().missed, 3);
+    ck_assert_uint_eq(counts().fetches, 1);
+    ck_assert_uint_eq(counts().fetched_bytes, counts().held_bytes);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, bytes_are_served_until_max_age_less_a_tick);
+    tcase_add_loop_test(tcase, age_begins_before_the_token_is_asked, 0, 2);
+    tcase_add_test(tcase, young_bytes_make_old_ones_no_younger);
+    tcase_add_loop_test(tcase, a_clock_that_goes_back_drops_everything, 0, 2);
+    tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 7);
+    tcase_add_loop_test(tcase, a_pause_of_the_process_is_no_step, 1, 10);
+    tcase_add_test(tcase, the_first_fetch_is_for_the_callers_bytes_and_a_little);
+    tcase_add_test(tcase, the_target_is_twice_what_was_served_lately_and_halves_each_second);
+    tcase_add_test(tcase, steady_demand_keeps_the_target_and_none_lowers_it_at_once);
+    tcase_add_loop_test(tcase, the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test,
+                        0, POOL_DROP_CAUSES);
+    tcase_add_test(tcase, the_target_is_never_more_than_the_pool_may_hold);
+    tcase_add_test(tcase, a_pool_that_may_hold_next_to_nothing_holds_nothing);
+    tcase_add_test(tcase, a_draw_says_when_the_low_mark_is_passed);
+    tcase_add_test(tcase, counts_tell_what_became_of_every_byte);
+    tcase_add_test(tcase, a_miss_is_counted_once);
+}
+
+int main(void)
+{
+    return check_main("pool_time", set_up, tear_down, add_tests);
+}
