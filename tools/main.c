@@ -1,6 +1,7 @@
 /* main.c - p11-proxy, the program: finds the subcommand. */
 #include "tool.h"
 
+#include <locale.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
 
+    setlocale(LC_CTYPE, "C.UTF-8"); /* to know characters, whatever the user's language is */
     if (word == NULL)
         return usage_error("p11-proxy", "a command is missing");
     if (strcmp(word, "help") == 0 && argc > 2)

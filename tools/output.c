@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <wchar.h>
+
+enum { LAST_CHARACTER = 0x10ffff }; /* libc knows more */
 
 int end_of_output(int code)
 {
@@ -36,89 +39,57 @@ unsigned terminal_columns(int descriptor)
     return isatty(descriptor) && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* How many bytes the UTF-8 character at text has; 0 if it is none. */
-static size_t utf8_bytes(const char *text)
+/* The columns that the first character takes on a terminal; less than 1 if a terminal cannot show it or would
+ * act upon it, -2 if it is no UTF-8. */
+static int char_columns(const char *text, size_t *bytes)
 {
-    unsigned char first = (unsigned char)text[0];
-    size_t bytes = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    mbstate_t state = {0};
+    wchar_t wide;
+    size_t len = mbrtowc(&wide, text, strnlen(text, MB_LEN_MAX), &state);
+    bool valid = len != 0 && len < (size_t)-2 && wide <= LAST_CHARACTER;
 
-    unsigned char second = bytes > 1 ? (unsigned char)text[1] : 0;
-
-    if (first > 0xf4)
-        return 0;
-    for (size_t i = 1; i < bytes; i++) {
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    /* Longer than need be, a half of a pair, or beyond the last character. */
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
-        return 0;
-    return bytes;
-}
-
-/* U+200E to U+200F, U+2028 to U+202E, U+2066 to U+2069: they reverse the text, or end the line. */
-static bool turns_text(const char *text)
-{
-    unsigned char last = (unsigned char)text[2];
-
-    if (strncmp(text, "\xe2\x80", 2) == 0)
-        return last == 0x8e || last == 0x8f || (last >= 0xa8 && last <= 0xae);
-    return strncmp(text, "\xe2\x81", 2) == 0 && last >= 0xa6 && last <= 0xa9;
-}
-
-/* How many bytes the first character has; 0 if a terminal would act upon it, or cannot show it. */
-static size_t plain_bytes(const char *text)
-{
-    size_t bytes = utf8_bytes(text);
-    /* U+0080 to U+009F are control characters too. */
-    bool control =
-        (unsigned char)*text < ' ' || *text == '\x7f' ||
-        (bytes == 2 && (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0) ||
-        (bytes == 3 && turns_text(text));
-
-    return control ? 0 : bytes;
-}
-
-void put_plain(FILE *out, const char *text)
-{
-    while (*text != '\0') {
-        size_t bytes = plain_bytes(text);
-        if (bytes == 0)
-            putc('?', out);
-        else
-            fwrite(text, 1, bytes, out);
-        text += bytes != 0 ? bytes : 1;
-    }
+    *bytes = valid ? len : 1;
+    return valid ? wcwidth(wide) : -2;
 }
 
 void make_plain(char *text)
 {
-    while (*text != '\0') {
-        size_t bytes = plain_bytes(text);
-        if (bytes == 0)
-            *text = '?';
-        text += bytes != 0 ? bytes : 1;
+    for (size_t bytes; *text != '\0'; text += bytes) {
+        if (char_columns(text, &bytes) < 1)
+            memset(text, '?', bytes);
     }
 }
 
-/* Beyond an escape such as "\033[1m", or one byte. *columns counts what is seen of it. */
-static const char *step(const char *at, unsigned *columns)
+void put_plain(FILE *out, const char *text)
 {
-    if (*at == '\033')
-        return at + strcspn(at, "m") + 1;
-    *columns += ((unsigned char)*at & 0xc0) != 0x80;
-    return at + 1;
+    char *copy = strdup(text);
+
+    if (copy == NULL)
+        return;
+    make_plain(copy);
+    fputs(copy, out);
+    free(copy);
 }
 
-/* Where a line goes on: its last column if that begins in its first half, else a little indented. */
+/* Beyond an escape such as "\033[1m", or one character. *column is the next one's. */
+static const char *step(const char *at, unsigned *column)
+{
+    size_t bytes;
+    int columns = *at != '\033' ? char_columns(at, &bytes) : 0;
+
+    *column += columns > 0 ? (unsigned)columns : 0;
+    return *at != '\033' ? at + bytes : at + strcspn(at, "m") + 1;
+}
+
+/* Where a line goes on: its last column of text if that begins in its first half, else under its start. */
 static unsigned hanging_indent(const char *line, const char *end, unsigned columns)
 {
-    unsigned at_column = 0, indent = 0;
-    for (const char *at = line; at < end; at = step(at, &at_column)) {
-        bool begins_column = at > line + 1 && at[-1] == ' ' && at[-2] == ' ' && *at != ' ';
-        if (begins_column && at_column <= columns / 2)
-            indent = at_column;
+    unsigned column = 0, indent = 0;
+
+    for (const char *at = line; at < end; at = step(at, &column)) {
+        bool begins = at > line + 1 && at[-1] == ' ' && at[-2] == ' ' && *at != ' ';
+        if (begins && column <= columns / 2)
+            indent = column;
     }
     return indent;
 }
@@ -128,19 +99,18 @@ static const char *put_part(FILE *out, const char *line, const char *end, unsign
                             unsigned indent)
 {
     const char *at = line + strspn(line, " "), *stop = NULL;
-    unsigned at_column = indent + (unsigned)(at - line);
+    unsigned column = indent + (unsigned)(at - line);
 
     /* Stops at the last blank that leaves no word beyond the edge. A word that is too long for a line
      * by itself, such as a path, is for the terminal to break. */
-    while (columns != 0 && at < end && (at_column <= columns || stop == NULL)) {
+    while (columns != 0 && at < end && (column <= columns || stop == NULL)) {
         if (*at == ' ' && at[-1] != ' ' && at > line)
             stop = at;
-        at = step(at, &at_column);
+        at = step(at, &column);
     }
-    if (columns == 0 || at_column <= columns)
+    if (columns == 0 || column <= columns)
         stop = NULL;
-    fwrite(line, 1, (size_t)((stop != NULL ? stop : end) - line), out);
-    putc('\n', out);
+    fprintf(out, "%.*s\n", (int)((stop != NULL ? stop : end) - line), line);
     if (stop != NULL)
         stop += strspn(stop, " ");
     return stop < end ? stop : NULL;
@@ -148,14 +118,12 @@ static const char *put_part(FILE *out, const char *line, const char *end, unsign
 
 void put_wrapped(FILE *out, const char *text, unsigned columns, unsigned rows)
 {
-    unsigned row = 0;
-    while (*text != '\0' && (rows == 0 || row < rows)) {
+    for (unsigned row = 0; *text != '\0' && row < rows;) {
         const char *end = strchrnul(text, '\n'), *part = text;
         unsigned indent = hanging_indent(text, end, columns), used = 0;
-        for (; part != NULL && (rows == 0 || row < rows); row++) {
+        for (; part != NULL && row < rows; row++, used = indent) {
             fprintf(out, "%*s", (int)used, "");
             part = put_part(out, part, end, columns, used);
-            used = indent;
         }
         text = *end == '\n' ? end + 1 : end;
     }
@@ -174,7 +142,7 @@ void text_close(FILE *text)
 {
     if (text == stdout || fclose(text) != 0)
         return;
-    put_wrapped(stdout, text_bytes, terminal_columns(STDOUT_FILENO), /* rows= */ 0);
+    put_wrapped(stdout, text_bytes, terminal_columns(STDOUT_FILENO), UINT_MAX);
     free(text_bytes);
 }
 
@@ -200,18 +168,17 @@ void put_json(FILE *out, const char *text)
 
 struct json_object *json_text(const char *text)
 {
+    struct json_object *string = NULL;
     char *valid = NULL;
-    size_t valid_len = 0;
+    size_t valid_len = 0, bytes;
     FILE *out = text != NULL ? open_memstream(&valid, &valid_len) : NULL;
-    if (out == NULL)
-        return NULL;
-    while (*text != '\0') {
-        size_t bytes = utf8_bytes(text);
-        fwrite(bytes != 0 ? text : "\xef\xbf\xbd", 1, bytes != 0 ? bytes : 3, out);
-        text += bytes != 0 ? bytes : 1;
+
+    for (; out != NULL && *text != '\0'; text += bytes) {
+        bool is_utf8 = char_columns(text, &bytes) != -2;
+        fprintf(out, "%.*s", is_utf8 ? (int)bytes : 3, is_utf8 ? text : "\xef\xbf\xbd");
     }
-    fclose(out);
-    struct json_object *string = valid != NULL ? json_object_new_string(valid) : NULL;
+    if (out != NULL && fclose(out) == 0)
+        string = json_object_new_string(valid);
     free(valid);
     return string;
 }

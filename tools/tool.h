@@ -76,7 +76,7 @@ unsigned terminal_columns(int descriptor);
 
 /*
  * Writes text, of which lines wider than columns are broken at blanks; 0: none is. What follows goes
- * under the last column of the line that begins after two blanks. At most so many rows, if rows is not 0.
+ * under the last column of the line that begins after two blanks. At most so many rows.
  */
 void put_wrapped(FILE *out, const char *text, unsigned columns, unsigned rows);
 

@@ -151,7 +151,10 @@ static bool compare(const struct request *request, const struct config *config,
     if (worker_start(&workers[1], &setups[1], message)) {
         for (int i = 0; i < 2; i++)
             results.drawn[i] = workers[i].drawn;
-        done = measure(&results, workers, paths, message) &&
+        done = measure(&results, workers, paths, message);
+        for (int i = 0; i < 2; i++)
+            results_sort(workers[i].drawn);
+        done = done &&
                (request->plot == NULL || plot_write(request->plot, &request->load, results.drawn[0],
                                                     results.drawn[1], message));
         worker_stop(&workers[1]);

@@ -8,11 +8,15 @@
 #include <sys/types.h>
 
 #include "base/message.h"
-#include "bench/latencies.h"
 #include "token.h"
 #include "tool.h"
 
-enum { THREADS_MOST = 256, LABEL_BYTES = 33 };
+enum {
+    THREADS_MOST = 256,
+    LABEL_BYTES = 33,
+    SLICE_SAMPLES = 4096, /* that a thread keeps of a slice */
+    SAMPLES_MOST = 1024 * 1024
+};
 
 struct load {
     size_t size_bytes;
@@ -39,19 +43,23 @@ struct figure {
 enum { FIGURE_LOAD, FIGURE_SMALL = 2, FIGURES = 10 };
 extern const struct figure figures[FIGURES];
 
-/* Calls of one figure, and how long all threads together spent in them. */
+/* Calls of one figure. */
 struct measured {
     uint64_t calls;
-    int64_t spent_ns;
-    double least_ns; /* of a call, on average over the quickest batch of them; 0: not known */
+    int64_t spent_ns; /* in them, by all threads together */
+    double least_ns;  /* of a call, on average over the quickest batch of them; 0: not known */
+    uint64_t timed;   /* further calls, each timed by itself */
+    int64_t min_ns, max_ns; /* of these, less what the clock costs */
 };
 
 /* What a process has drawn: in memory that it shares with the parent, and that it alone writes. */
 struct drawn {
-    struct latencies latencies; /* of single draws of the load, less what the clock costs */
     struct measured figures[FIGURES];
     char label[LABEL_BYTES]; /* of the token */
     struct message message;  /* why it ended early; "": it did not */
+    size_t sample_count;
+    int64_t
+        samples[SAMPLES_MOST]; /* a random choice of the load's timed draws; see results_sort() */
 };
 
 struct worker {
@@ -83,6 +91,10 @@ struct results {
     uint64_t pool_draws,
         all_draws; /* of the load through the proxy; all_draws is 0 without counters */
 };
+
+/* Sorts the samples, so that results_quantile() can find what share (0 to 1) of the draws took at most. */
+void results_sort(struct drawn *drawn);
+int64_t results_quantile(const struct drawn *drawn, double share);
 
 /* Prints them as text or as JSON. */
 void results_print(const struct results *results);

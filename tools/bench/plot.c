@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-enum { TAIL_BYTES = 16 };
+enum { TAIL_BYTES = 16, CURVE_POINTS = 1000 };
 
 bool plot_is_possible(const char *path, struct message *message)
 {
@@ -21,16 +21,12 @@ bool plot_is_possible(const char *path, struct message *message)
 }
 
 /* For each time the share of draws that took no longer. */
-static void put_curve(FILE *script, const struct latencies *latencies)
+static void put_curve(FILE *script, const struct drawn *drawn)
 {
-    uint64_t seen = 0;
-
-    for (unsigned i = 0; i < LATENCY_PLACES; i++) {
-        if (latencies->place[i] == 0)
-            continue;
-        seen += latencies->place[i];
-        fprintf(script, "%.4f %.4f\n", (double)(latencies_place_ns(i) + 1) / 1000,
-                100.0 * (double)seen / (double)latencies->count);
+    for (int i = 0; i <= CURVE_POINTS; i++) {
+        double share = (double)i / CURVE_POINTS;
+        fprintf(script, "%.4f %.4f\n", (double)(results_quantile(drawn, share) + 1) / 1000,
+                100 * share);
     }
     fputs("e\n", script);
 }
@@ -53,8 +49,8 @@ static void put_script(FILE *script, const char *path, const struct load *load,
           "plot '-' with lines lw 2 title 'straight', "
           "'-' with lines lw 2 title 'through the proxy'\n",
           script);
-    put_curve(script, &straight->latencies);
-    put_curve(script, &proxied->latencies);
+    put_curve(script, straight);
+    put_curve(script, proxied);
 }
 
 /* gnuplot does not tell when a disk is full. */

@@ -1,9 +1,27 @@
 /* show.c - what p11-proxy bench prints. */
 #include "bench/bench.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+void results_sort(struct drawn *drawn)
+{
+    qsort(drawn->samples, drawn->sample_count, sizeof drawn->samples[0], compare);
+}
+
+int64_t results_quantile(const struct drawn *drawn, double share)
+{
+    size_t at = (size_t)(share * (double)drawn->sample_count);
+    return drawn->samples[at < drawn->sample_count ? at : drawn->sample_count - 1];
+}
 
 /* How long a call of a figure takes on average; 0 if it could not be measured. */
 static double mean_ns(const struct drawn *drawn, unsigned figure)
@@ -26,8 +44,8 @@ static double ratio(double a, double b)
 
 static double median_ratio(const struct results *results)
 {
-    return ratio((double)latencies_quantile(&results->drawn[0]->latencies, 0.5),
-                 (double)latencies_quantile(&results->drawn[1]->latencies, 0.5));
+    return ratio((double)results_quantile(results->drawn[0], 0.5),
+                 (double)results_quantile(results->drawn[1], 0.5));
 }
 
 static __thread unsigned char floor_bytes[32];
@@ -53,13 +71,14 @@ static double floor_ns(void)
 
 static void put_load(FILE *out, const struct results *results, int i, const char *name)
 {
-    const struct latencies *latencies = &results->drawn[i]->latencies;
+    const struct drawn *drawn = results->drawn[i];
     double each_s = draws_per_s(results, i);
 
     fprintf(out, "%-18s %11.3f %11.3f %11.3f %11.3f %11.0f %14.0f\n", name,
-            (double)latencies->min_ns / 1e3, (double)latencies_quantile(latencies, 0.5) / 1e3,
-            (double)latencies_quantile(latencies, 0.99) / 1e3, (double)latencies->max_ns / 1e3,
-            each_s, each_s * (double)results->request->load.size_bytes);
+            (double)drawn->figures[FIGURE_LOAD].min_ns / 1e3,
+            (double)results_quantile(drawn, 0.5) / 1e3, (double)results_quantile(drawn, 0.99) / 1e3,
+            (double)drawn->figures[FIGURE_LOAD].max_ns / 1e3, each_s,
+            each_s * (double)results->request->load.size_bytes);
 }
 
 static void put_figures(FILE *out, const struct results *results)
@@ -108,15 +127,15 @@ static void print_text(const struct results *results)
 
 static struct json_object *load_json(const struct results *results, int i)
 {
-    const struct latencies *latencies = &results->drawn[i]->latencies;
+    const struct drawn *drawn = results->drawn[i];
     struct json_object *object = json_object_new_object();
     double each_s = draws_per_s(results, i);
 
-    json_add(object, "timed_draws", json_object_new_uint64(latencies->count));
-    json_add(object, "min_ns", json_object_new_int64(latencies->min_ns));
-    json_add(object, "median_ns", json_object_new_int64(latencies_quantile(latencies, 0.5)));
-    json_add(object, "p99_ns", json_object_new_int64(latencies_quantile(latencies, 0.99)));
-    json_add(object, "max_ns", json_object_new_int64(latencies->max_ns));
+    json_add(object, "timed_draws", json_object_new_uint64(drawn->figures[FIGURE_LOAD].timed));
+    json_add(object, "min_ns", json_object_new_int64(drawn->figures[FIGURE_LOAD].min_ns));
+    json_add(object, "median_ns", json_object_new_int64(results_quantile(drawn, 0.5)));
+    json_add(object, "p99_ns", json_object_new_int64(results_quantile(drawn, 0.99)));
+    json_add(object, "max_ns", json_object_new_int64(drawn->figures[FIGURE_LOAD].max_ns));
     json_add(object, "draws_per_s", json_decimal(each_s, 1));
     json_add(object, "bytes_per_s",
              json_decimal(each_s * (double)results->request->load.size_bytes, 1));

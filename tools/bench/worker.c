@@ -1,7 +1,6 @@
 /* worker.c - a process that draws random bytes from one module, when it is ordered to. */
-#include "bench/bench.h"
+#include "bench/worker.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,225 +10,20 @@
 
 #include "base/clock.h"
 
-enum {
-    SLOTS_MOST = 64,
-    CLOCK_TRIES = 1000,
-    CLOCK_LOOKS_NS = 20 * 1000, /* the clock is read so often where draws are not timed singly */
-    BATCH_LEAST = 64,           /* so many draws tell what one takes */
-    BURST_DRAWS = 1000
-};
+enum { SLOTS_MOST = 64 };
 
-struct order {
-    unsigned figure;
-    int64_t slice_ns;
-    bool counts;
-};
+struct own own;
 
-/* What the process has loaded and opened. */
-static struct {
-    CK_FUNCTION_LIST *list;
-    CK_SLOT_ID slot;
-    CK_SESSION_HANDLE session; /* open all the time, and the first thread's */
-    int64_t clock_ns;          /* what reading the clock costs */
-    const struct load *load;
-    struct drawn *drawn;
-} own;
-
-struct worker_thread {
-    const struct figure *figure;
-    CK_SESSION_HANDLE session;
-    size_t size_bytes;
-    int64_t slice_ns;
-    CK_BYTE *bytes;
-    struct latencies latencies;
-    struct measured measured;
-    CK_RV rv;
-};
-
-/* Says why the process ends, and ends it. */
-static void give_up(const char *function, CK_RV rv)
+void give_up(const char *function, CK_RV rv)
 {
     message_set(&own.drawn->message, "%s answers %s", function, token_code(rv));
     _exit(EXIT_FAILURE);
 }
 
-static void give_up_because(const char *text)
+void give_up_because(const char *text)
 {
     message_set(&own.drawn->message, "%s", text);
     _exit(EXIT_FAILURE);
-}
-
-static int64_t cost_of_clock(void)
-{
-    int64_t least_ns = NS_PER_S;
-
-    for (int i = 0; i < CLOCK_TRIES; i++) {
-        int64_t begin_ns = clock_exact_ns();
-        int64_t took_ns = clock_exact_ns() - begin_ns;
-        if (took_ns < least_ns)
-            least_ns = took_ns;
-    }
-    return least_ns;
-}
-
-static void draw(struct worker_thread *thread)
-{
-    thread->rv = own.list->C_GenerateRandom(thread->session, thread->bytes, thread->size_bytes);
-}
-
-static void add(struct worker_thread *thread, uint64_t calls, int64_t spent_ns)
-{
-    thread->measured.calls += calls;
-    thread->measured.spent_ns += spent_ns > 0 ? spent_ns : 0;
-}
-
-/* Each draw by itself, at least one: a busy machine may let it wait until the time is over. */
-static void time_each(struct worker_thread *thread, int64_t until_ns)
-{
-    int64_t before_ns = clock_exact_ns();
-
-    do {
-        draw(thread);
-        int64_t after_ns = clock_exact_ns();
-        int64_t took_ns = after_ns - before_ns - own.clock_ns;
-        latencies_add(&thread->latencies, took_ns > 0 ? took_ns : 0);
-        before_ns = after_ns;
-    } while (thread->rv == CKR_OK && before_ns < until_ns);
-}
-
-static void keep_least(struct measured *measured, double call_ns)
-{
-    if (call_ns > 0 && (measured->least_ns == 0 || call_ns < measured->least_ns))
-        measured->least_ns = call_ns;
-}
-
-/* Draws in batches, until the time is over or there were so many. */
-static void time_all(struct worker_thread *thread, int64_t until_ns, uint64_t most)
-{
-    int64_t begin_ns = clock_exact_ns();
-    int64_t now_ns = begin_ns;
-    uint64_t draws = 0, batch = 1;
-
-    while (thread->rv == CKR_OK && draws < most && (draws == 0 || now_ns < until_ns)) {
-        int64_t before_ns = now_ns;
-        for (uint64_t i = 0; i < batch && thread->rv == CKR_OK && draws < most; i++, draws++)
-            draw(thread);
-        now_ns = clock_exact_ns();
-        if (batch >= BATCH_LEAST)
-            keep_least(&thread->measured, (double)(now_ns - before_ns) / (double)batch);
-        if (now_ns - before_ns < CLOCK_LOOKS_NS)
-            batch *= 2;
-        else if (batch > 1)
-            batch /= 2;
-    }
-    add(thread, draws, now_ns - begin_ns - own.clock_ns);
-}
-
-/* A session for each draw. */
-static void time_sessions(struct worker_thread *thread, int64_t until_ns)
-{
-    CK_SESSION_HANDLE outer = thread->session;
-
-    do {
-        int64_t begin_ns = clock_exact_ns();
-        thread->rv =
-            own.list->C_OpenSession(own.slot, CKF_SERIAL_SESSION, NULL, NULL, &thread->session);
-        if (thread->rv != CKR_OK)
-            break;
-        int64_t opened_ns = clock_exact_ns();
-        draw(thread);
-        int64_t drawn_ns = clock_exact_ns();
-        own.list->C_CloseSession(thread->session);
-        bool first = thread->figure->operation == OPERATION_FIRST;
-        add(thread, 1, (first ? drawn_ns - opened_ns : clock_exact_ns() - begin_ns) - own.clock_ns);
-    } while (thread->rv == CKR_OK && clock_exact_ns() < until_ns);
-    thread->session = outer;
-}
-
-static void *work(void *context)
-{
-    struct worker_thread *thread = context;
-    int64_t until_ns = clock_exact_ns() + thread->slice_ns;
-
-    switch (thread->figure->operation) {
-    case OPERATION_DRAW:
-        if (thread->figure->size_bytes == 0) /* the load: half the time for each way */
-            time_each(thread, until_ns - thread->slice_ns / 2);
-        time_all(thread, until_ns, UINT64_MAX);
-        break;
-    case OPERATION_BURST:
-        time_all(thread, until_ns, BURST_DRAWS);
-        break;
-    default:
-        time_sessions(thread, until_ns);
-    }
-    return NULL;
-}
-
-/* The first thread has the process's own session: a token may permit but one. */
-static CK_RV prepare(struct worker_thread *threads, unsigned count, const struct figure *figure,
-                     int64_t slice_ns)
-{
-    CK_RV rv = CKR_OK;
-
-    for (unsigned i = 0; i < count && rv == CKR_OK; i++) {
-        struct worker_thread *thread = &threads[i];
-        thread->figure = figure;
-        thread->slice_ns = slice_ns;
-        thread->size_bytes = figure->size_bytes != 0 ? figure->size_bytes : own.load->size_bytes;
-        thread->bytes = malloc(thread->size_bytes);
-        thread->session = own.session;
-        if (thread->bytes == NULL)
-            rv = CKR_HOST_MEMORY;
-        else if (i > 0)
-            rv =
-                own.list->C_OpenSession(own.slot, CKF_SERIAL_SESSION, NULL, NULL, &thread->session);
-        if (rv != CKR_OK)
-            thread->session = own.session;
-    }
-    return rv;
-}
-
-static void run(struct worker_thread *threads, unsigned count)
-{
-    pthread_t handles[THREADS_MOST];
-    unsigned started = 0;
-
-    while (started < count && pthread_create(&handles[started], NULL, work, &threads[started]) == 0)
-        started++;
-    for (unsigned i = 0; i < started; i++)
-        pthread_join(handles[i], NULL);
-    if (started < count)
-        give_up_because("so many threads cannot be made");
-}
-
-static void measure(const struct order *order)
-{
-    static struct worker_thread threads[THREADS_MOST];
-    const struct figure *figure = &figures[order->figure];
-    unsigned count = figure->size_bytes != 0 ? figure->threads : own.load->threads;
-    bool is_load = order->figure == FIGURE_LOAD;
-
-    memset(threads, 0, count * sizeof threads[0]);
-    CK_RV rv = prepare(threads, count, figure, order->slice_ns);
-    if (rv != CKR_OK && is_load)
-        give_up("C_OpenSession", rv);
-    if (rv == CKR_OK)
-        run(threads, count);
-    for (unsigned i = 0; i < count; i++) {
-        if (threads[i].rv != CKR_OK && is_load)
-            give_up("C_GenerateRandom", threads[i].rv);
-        rv = rv != CKR_OK ? rv : threads[i].rv;
-        if (threads[i].session != own.session)
-            own.list->C_CloseSession(threads[i].session);
-        free(threads[i].bytes);
-    }
-    for (unsigned i = 0; i < count && order->counts && rv == CKR_OK; i++) {
-        latencies_join(&own.drawn->latencies, &threads[i].latencies);
-        own.drawn->figures[order->figure].calls += threads[i].measured.calls;
-        own.drawn->figures[order->figure].spent_ns += threads[i].measured.spent_ns;
-        keep_least(&own.drawn->figures[order->figure], threads[i].measured.least_ns);
-    }
 }
 
 /* Opens a session with a token, and sees whether it draws. */
@@ -318,14 +112,13 @@ static void obey(const struct worker_setup *setup, int orders)
         give_up_because("it does not work with several threads");
     own.list = module.list;
     own.load = &setup->load;
-    own.clock_ns = cost_of_clock();
     find_slot(setup->proxy);
     if (setup->load.simulate_ns > 0)
         check_delay(setup->load.simulate_ns);
     while (read(orders, &order, sizeof order) == sizeof order) {
         /* Where several threads do not work, the figures for them are left out. */
         if (locks || figures[order.figure].threads <= 1)
-            measure(&order);
+            draw_figure(&order);
         if (write(orders, "", 1) != 1)
             break;
     }
