@@ -11,16 +11,16 @@
 /* Enough for a configuration. */
 enum { FIRST_ROOM_BYTES = 4096 };
 
-static int check_kind(int fd, const char *path, bool secure, struct message *message)
+static int check_kind(int fd, struct stat *found, const char *path, bool secure,
+                      struct message *message)
 {
-    struct stat st;
-
-    if (fstat(fd, &st) != 0) {
+    if (fstat(fd, found) != 0) {
         int rc = -errno;
 
         message_set(message, "%s: cannot be read: %m", path);
         return rc;
     }
+    struct stat st = *found;
     if (S_ISDIR(st.st_mode)) {
         message_set(message, "%s: is a directory, not a file", path);
         return -EISDIR;
@@ -82,10 +82,22 @@ static ssize_t read_all(int fd, char **content)
     return (ssize_t)held;
 }
 
+/* Whether the file was written to since it was found like this and so many bytes were read of it. */
+static bool has_changed(int fd, const struct stat *found, ssize_t len)
+{
+    struct stat now;
+
+    return fstat(fd, &now) != 0 || now.st_size != found->st_size ||
+           (now.st_size != 0 && len >= 0 && now.st_size != len) ||
+           now.st_mtim.tv_sec != found->st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != found->st_mtim.tv_nsec;
+}
+
 int file_read(char **text, const char *path, bool secure, struct message *message)
 {
     char *content = NULL;
     char *fitted;
+    struct stat found;
     ssize_t len;
     int rc;
     int fd;
@@ -97,11 +109,23 @@ int file_read(char **text, const char *path, bool secure, struct message *messag
         message_set(message, "%s: cannot be read: %m", path);
         return rc;
     }
-    rc = check_kind(fd, path, secure, message);
+    rc = check_kind(fd, &found, path, secure, message);
     if (rc != 0)
         goto done;
 
     len = read_all(fd, &content);
+    /* Half of the old text and half of the new one is neither. */
+    if (has_changed(fd, &found, len) && len <= FILE_MOST_BYTES && fstat(fd, &found) == 0) {
+        free(content);
+        content = NULL;
+        lseek(fd, 0, SEEK_SET);
+        len = read_all(fd, &content);
+        if (has_changed(fd, &found, len) && len <= FILE_MOST_BYTES) {
+            message_set(message, "%s: is being written", path);
+            rc = -EAGAIN;
+            goto done;
+        }
+    }
     if (len < 0) {
         rc = (int)len;
         errno = -rc;
