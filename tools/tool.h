@@ -123,11 +123,4 @@ const char *default_module(void);
  */
 int load_config(struct config **config, const char *module_path, struct message *message);
 
-/*
- * Compiles the policy that config asks for. warn may be NULL. On 0 the caller ends *policy with
- * policy_free(), NULL if there is none; otherwise as policy_compile().
- */
-int load_policy(struct policy **policy, const struct config *config, policy_warning *warn,
-                void *warn_context, struct message *message);
-
 #endif

@@ -1,88 +1,103 @@
-/* tables.c - the tables of mechanisms, key types, curves, digests and parameter sets.
- *
- * Their texts lie in one constant, and rows say where in it. Pointers instead would be some two thousand, which the
- * loader writes anew in each process that loads us, into pages that no two processes share then.
- */
-#include "policy/mechanisms.h"
+/* tables.c - the tables, and finding rows in them. */
+#include "policy/tables.h"
 
-#define FIELD(table)            FIELD_(table, __LINE__)
-#define FIELD_(table, line)     FIELD_JOIN(table, line)
-#define FIELD_JOIN(table, line) table##_##line
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
-static const struct texts {
-#define ROW(table, texts) char FIELD(table)[sizeof(texts)];
-#include "policy/texts.def"
-} texts = {
-#define ROW(table, texts) texts,
-#include "policy/texts.def"
-};
-
-/* A text of the row in this line, behind others of so many bytes. */
-#define PLACE(table, others_bytes)                                                                 \
-    {                                                                                              \
-        offsetof(struct texts, FIELD(table)) + (others_bytes)                                      \
-    }
-
-const char *text_at(struct text_place place)
-{
-    return (const char *)&texts + place.offset;
-}
-
-const uint8_t *bytes_at(struct text_place place)
-{
-    return (const uint8_t *)text_at(place);
-}
-
-const struct mechanism mechanisms[] = {
-#define MECHANISM(number, names, atoms, full_names, more, size)                                    \
-    {number,                                                                                       \
-     PLACE(mechanism, 0),                                                                          \
-     PLACE(mechanism, sizeof names),                                                               \
-     PLACE(mechanism, sizeof names + sizeof atoms),                                                \
-     MORE_##more,                                                                                  \
-     SIZE_##size},
+const struct mechanism mechanisms[MECHANISMS] = {
+#define MECHANISM(number, names, atoms, full_names, uses, more, size)                              \
+    {number, names "|" atoms "|" full_names, FOR_##uses, MORE_##more, SIZE_##size},
 #include "policy/mechanisms.def"
 #undef MECHANISM
 };
-const size_t mechanisms_count = sizeof mechanisms / sizeof *mechanisms;
 
-const struct key_type key_types[] = {
-#define KEY_TYPE(number, names, size, bits) {number, PLACE(key_type, 0), SIZE_##size, bits},
+const struct key_type key_types[KEY_TYPES] = {
+#define KEY_TYPE(number, names, size, bits, ...) {number, names, SIZE_##size, bits, {__VA_ARGS__}},
 #include "policy/keytypes.def"
 #undef KEY_TYPE
 };
-const size_t key_types_count = sizeof key_types / sizeof *key_types;
 
-const struct curve curves[] = {
-#define CURVE(name, aliases, oid, der, order_bits, order)                                          \
-    {PLACE(curve, 0),                                                                              \
-     PLACE(curve, sizeof name),                                                                    \
-     PLACE(curve, sizeof name + sizeof aliases),                                                   \
-     PLACE(curve, sizeof name + sizeof aliases + sizeof oid + sizeof order),                       \
-     sizeof der - 1,                                                                               \
-     order_bits,                                                                                   \
-     PLACE(curve, sizeof name + sizeof aliases + sizeof oid)},
+const struct curve curves[CURVES] = {
+#define CURVE(names, oid, order) {names, oid, order},
 #include "policy/curves.def"
 #undef CURVE
 };
-const size_t curves_count = sizeof curves / sizeof *curves;
 
-const struct digest digests[] = {
-#define DIGEST(name, mechanism, rsa, oid, der)                                                     \
-    {PLACE(digest, 0),                                                                             \
-     mechanism,                                                                                    \
-     rsa,                                                                                          \
-     PLACE(digest, sizeof name),                                                                   \
-     PLACE(digest, sizeof name + sizeof oid),                                                      \
-     sizeof der - 1},
+const struct digest digests[DIGESTS] = {
+#define DIGEST(...) {__VA_ARGS__},
 #include "policy/digests.def"
 #undef DIGEST
 };
-const size_t digests_count = sizeof digests / sizeof *digests;
 
-const struct parameter_set parameter_sets[] = {
-#define PARAMETER_SET(key_type, number, name) {key_type, number, PLACE(parameter_set, 0)},
+const struct parameter_set parameter_sets[PARAMETER_SETS] = {
+#define PARAMETER_SET(...) {__VA_ARGS__},
 #include "policy/paramsets.def"
 #undef PARAMETER_SET
 };
-const size_t parameter_sets_count = sizeof parameter_sets / sizeof *parameter_sets;
+
+const struct mechanism *mechanism_find(uint64_t number)
+{
+    /* Rows may be added anywhere, so no binary search; nothing that is called often comes here. */
+    for (size_t i = 0; i < MECHANISMS; i++)
+        if (mechanisms[i].number == number)
+            return &mechanisms[i];
+    return NULL;
+}
+
+const struct key_type *key_type_find(uint64_t number)
+{
+    for (size_t i = 0; i < KEY_TYPES; i++)
+        if (key_types[i].number == number)
+            return &key_types[i];
+    return NULL;
+}
+
+const struct digest *digest_find(uint64_t mechanism)
+{
+    for (size_t i = 0; i < DIGESTS; i++)
+        if (digests[i].mechanism == mechanism)
+            return &digests[i];
+    return NULL;
+}
+
+const struct key_type *key_type_generated(uint64_t mechanism)
+{
+    for (size_t i = 0; i < KEY_TYPES; i++)
+        for (size_t j = 0; j < GENERATORS_MAX; j++)
+            /* Mechanism 0 generates RSA keys and stands first there; other zeros are unused. */
+            if (key_types[i].generators[j] == mechanism && (mechanism != 0 || j == 0))
+                return mechanism == NO_MECHANISM ? NULL : &key_types[i];
+    return NULL;
+}
+
+const char *mechanism_name(uint64_t number, char *text, size_t text_bytes)
+{
+    const struct mechanism *row = mechanism_find(number);
+
+    if (row != NULL)
+        snprintf(text, text_bytes, "%.*s", (int)strcspn(row->names, "|"), row->names);
+    else
+        snprintf(text, text_bytes, "0x%08" PRIx64, number);
+    return text;
+}
+
+bool next_name(const char *names, const char **name, size_t *len)
+{
+    const char *at = *name == NULL ? names : *name + *len;
+
+    *name = at += strspn(at, "|");
+    *len = strcspn(at, "|");
+    return *len > 0;
+}
+
+bool has_name(const char *names, const char *name, size_t len)
+{
+    const char *one = NULL;
+    size_t one_len;
+
+    while (next_name(names, &one, &one_len))
+        if (one_len == len && same_text(one, name, len))
+            return true;
+    return false;
+}

@@ -14,8 +14,8 @@ enum {
 /* Mechanisms that no key is left for are as good as denied. */
 static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
 {
-    return policy_mechanism(policy, type) != NULL ||
-           policy_min_key_bits(policy, type) == POLICY_BITS_UNKNOWN;
+    return policy_denied_uses(policy, type) == FOR_ANY ||
+           policy_min_key_bits(policy, type) == BITS_UNKNOWN;
 }
 
 /*
@@ -103,7 +103,7 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     }
     static const char *const in_bits[] = {"RC2", "RC4", "Generic"};
     for (size_t i = 0; i < sizeof in_bits / sizeof *in_bits; i++)
-        if (strncmp(text_at(row->atoms), in_bits[i], strlen(in_bits[i])) == 0)
+        if (has_name(row->names, in_bits[i], strlen(in_bits[i])))
             return 1;
     return 8;
 }

@@ -66,6 +66,30 @@ static CK_RV guard_keys(const struct policy *policy, const char *function,
     return rv;
 }
 
+/* As jdk.crypto.disabledAlgorithms tells uses apart. */
+static enum mechanism_use use_of(enum purpose purpose)
+{
+    switch (purpose) {
+    case TO_DIGEST:
+        return USE_DIGEST;
+    case TO_SIGN:
+    case TO_SIGN_RECOVER:
+    case TO_VERIFY:
+    case TO_VERIFY_RECOVER:
+    case TO_MESSAGE_SIGN:
+    case TO_MESSAGE_VERIFY:
+    case TO_VERIFY_SIGNATURE:
+        return USE_SIGN;
+    case TO_ENCRYPT:
+    case TO_DECRYPT:
+    case TO_MESSAGE_ENCRYPT:
+    case TO_MESSAGE_DECRYPT:
+        return USE_CIPHER;
+    default:
+        return USE_OTHER;
+    }
+}
+
 CK_RV guard_call(const struct policy *policy, const char *function, enum purpose purpose,
                  CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
                  const struct key_use *use)
@@ -74,10 +98,12 @@ CK_RV guard_call(const struct policy *policy, const char *function, enum purpose
     if (mechanism == NULL)
         return CKR_OK;
     CK_RV rv = guard_verdict(policy, function, mechanism->mechanism,
-                             policy_mechanism(policy, mechanism->mechanism), CKR_MECHANISM_INVALID);
+                             policy_mechanism(policy, mechanism->mechanism, use_of(purpose)),
+                             CKR_MECHANISM_INVALID);
     if (rv == CKR_OK)
         rv = guard_verdict(policy, function, mechanism->mechanism,
-                           parameters_denied(policy, mechanism), CKR_MECHANISM_PARAM_INVALID);
+                           parameters_denied(policy, use_of(purpose), mechanism),
+                           CKR_MECHANISM_PARAM_INVALID);
     if (rv == CKR_OK && policy_has_key_rules(policy))
         rv = guard_keys(policy, function, session, mechanism, use);
     return rv;

@@ -20,27 +20,18 @@ static const struct member {
 #include "guard/parameters.def"
 };
 
-static const struct hash {
-    uint64_t digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf;
-} hashes[] = {
-#define HASH(digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf)                                         \
-    {digest, hmac, pss, ml_dsa, slh_dsa, mgf, prf},
-#include "guard/hashes.def"
-};
-static const size_t hashes_count = sizeof hashes / sizeof *hashes;
-
 static const struct {
     uint64_t number, digest;
 } kdfs[] = {
 #define KDF(number, digest) {number, digest},
-#include "guard/hashes.def"
+#include "guard/kdfs.def"
 };
 
 /* A switch, not mechanism_find(), which looks through the table: calls with an IV come here too. */
 static enum more_algorithms more_in(uint64_t number)
 {
     switch (number) {
-#define MECHANISM(number, names, atoms, full_names, more, size)                                    \
+#define MECHANISM(number, names, atoms, full_names, use, more, size)                               \
     case number:                                                                                   \
         return MORE_##more;
 #include "policy/mechanisms.def"
@@ -61,30 +52,28 @@ bool mechanism_names_more(CK_MECHANISM_TYPE type)
     return more != MORE_NONE && more != MORE_DIGEST_INFO;
 }
 
-static const struct policy_rule *ask(const struct policy *policy, uint64_t number)
+/* What is asked: the same policy, for the same use, about all that a mechanism names. */
+struct question {
+    const struct policy *policy;
+    enum mechanism_use use;
+};
+
+static const struct policy_rule *ask(const struct question *q, uint64_t number)
 {
-    return number == NOTHING ? NULL : policy_mechanism(policy, number);
+    return number == NOTHING ? NULL : policy_mechanism(q->policy, number, q->use);
 }
 
-static const struct policy_rule *ask_both(const struct policy *policy, uint64_t one, uint64_t other)
+static const struct policy_rule *ask_both(const struct question *q, uint64_t one, uint64_t other)
 {
-    const struct policy_rule *rule = ask(policy, one);
-    return rule != NULL ? rule : ask(policy, other);
-}
-
-static const struct hash *hash_of(uint64_t digest)
-{
-    for (size_t i = 0; i < hashes_count; i++)
-        if (hashes[i].digest == digest)
-            return &hashes[i];
-    return NULL;
+    const struct policy_rule *rule = ask(q, one);
+    return rule != NULL ? rule : ask(q, other);
 }
 
 /* Signing a digest that is named apart is no other signature than the mechanism that does both. */
-static const struct policy_rule *digest_denied(const struct policy *policy, uint64_t digest,
+static const struct policy_rule *digest_denied(const struct question *q, uint64_t digest,
                                                uint64_t signature)
 {
-    const struct hash *hash = hash_of(digest);
+    const struct digest *hash = digest_find(digest);
     uint64_t whole = NOTHING;
     if (hash != NULL && signature == CKM_HASH_ML_DSA)
         whole = hash->ml_dsa;
@@ -92,64 +81,63 @@ static const struct policy_rule *digest_denied(const struct policy *policy, uint
         whole = hash->slh_dsa;
     else if (hash != NULL && more_in(signature) == MORE_PSS)
         whole = hash->pss;
-    return ask_both(policy, digest, whole);
+    return ask_both(q, digest, whole);
 }
 
-static const struct policy_rule *hash_denied(const struct policy *policy, uint64_t number)
+static const struct policy_rule *hash_denied(const struct question *q, uint64_t number)
 {
-    const struct hash *hash = hash_of(number);
-    return ask_both(policy, number, hash != NULL ? hash->hmac : NOTHING);
+    const struct digest *hash = digest_find(number);
+    return ask_both(q, number, hash != NULL ? hash->hmac : NOTHING);
 }
 
-static const struct policy_rule *mgf_denied(const struct policy *policy, uint64_t mgf)
+static const struct policy_rule *mgf_denied(const struct question *q, uint64_t mgf)
 {
-    for (size_t i = 0; mgf != NOTHING && i < hashes_count; i++)
-        if (hashes[i].mgf == mgf)
-            return ask(policy, hashes[i].digest);
+    for (size_t i = 0; mgf != NOTHING && i < DIGESTS; i++)
+        if (digests[i].mgf == mgf)
+            return ask(q, digests[i].mechanism);
     return NULL;
 }
 
-static const struct policy_rule *prf_denied(const struct policy *policy, uint64_t prf)
+static const struct policy_rule *prf_denied(const struct question *q, uint64_t prf)
 {
-    for (size_t i = 0; prf != NOTHING && i < hashes_count; i++)
-        if (hashes[i].prf == prf)
-            return ask(policy, hashes[i].hmac);
+    for (size_t i = 0; prf != NOTHING && i < DIGESTS; i++)
+        if (digests[i].prf == prf)
+            return ask(q, digests[i].hmac);
     return NULL;
 }
 
-static const struct policy_rule *kdf_denied(const struct policy *policy, uint64_t kdf)
+static const struct policy_rule *kdf_denied(const struct question *q, uint64_t kdf)
 {
     for (size_t i = 0; i < sizeof kdfs / sizeof *kdfs; i++)
         if (kdfs[i].number == kdf)
-            return ask(policy, kdfs[i].digest);
+            return ask(q, kdfs[i].digest);
     return NULL;
 }
 
-static const struct policy_rule *mechanism_denied(const struct policy *policy,
+static const struct policy_rule *mechanism_denied(const struct question *q,
                                                   const CK_MECHANISM *mechanism,
                                                   enum more_algorithms structure, unsigned depth);
 
 /* The mechanism at that address, itself and with what is in its parameter. */
-static const struct policy_rule *inner_denied(const struct policy *policy, uintptr_t address,
+static const struct policy_rule *inner_denied(const struct question *q, uintptr_t address,
                                               unsigned depth)
 {
     CK_MECHANISM inner;
     if (address == 0 || depth == 0)
         return NULL;
     memcpy(&inner, (const void *)address, sizeof inner);
-    const struct policy_rule *rule = ask(policy, inner.mechanism);
-    return rule != NULL ? rule
-                        : mechanism_denied(policy, &inner, more_in(inner.mechanism), depth - 1);
+    const struct policy_rule *rule = ask(q, inner.mechanism);
+    return rule != NULL ? rule : mechanism_denied(q, &inner, more_in(inner.mechanism), depth - 1);
 }
 
 /* The structure at that address, which comes without a length. */
-static const struct policy_rule *oaep_denied(const struct policy *policy, uintptr_t address)
+static const struct policy_rule *oaep_denied(const struct question *q, uintptr_t address)
 {
     CK_MECHANISM oaep = {CKM_RSA_PKCS_OAEP, (void *)address, sizeof(CK_RSA_PKCS_OAEP_PARAMS)};
-    return mechanism_denied(policy, &oaep, MORE_OAEP, /* depth= */ 0);
+    return mechanism_denied(q, &oaep, MORE_OAEP, /* depth= */ 0);
 }
 
-static const struct policy_rule *member_denied(const struct policy *policy,
+static const struct policy_rule *member_denied(const struct question *q,
                                                const CK_MECHANISM *mechanism,
                                                const struct member *member, unsigned depth)
 {
@@ -160,26 +148,26 @@ static const struct policy_rule *member_denied(const struct policy *policy,
     memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
     switch (member->what) {
     case IS_MECHANISM:
-        return ask(policy, value);
+        return ask(q, value);
     case IS_DIGEST:
-        return digest_denied(policy, value, mechanism->mechanism);
+        return digest_denied(q, value, mechanism->mechanism);
     case IS_HASH:
-        return hash_denied(policy, value);
+        return hash_denied(q, value);
     case IS_MGF:
-        return mgf_denied(policy, value);
+        return mgf_denied(q, value);
     case IS_KDF:
-        return kdf_denied(policy, value);
+        return kdf_denied(q, value);
     case IS_PRF:
-        return prf_denied(policy, value);
+        return prf_denied(q, value);
     case IS_INNER:
-        return inner_denied(policy, value, depth);
+        return inner_denied(q, value, depth);
     case IS_OAEP:
-        return oaep_denied(policy, value);
+        return oaep_denied(q, value);
     }
     return NULL;
 }
 
-static const struct policy_rule *mechanism_denied(const struct policy *policy,
+static const struct policy_rule *mechanism_denied(const struct question *q,
                                                   const CK_MECHANISM *mechanism,
                                                   enum more_algorithms structure, unsigned depth)
 {
@@ -187,14 +175,15 @@ static const struct policy_rule *mechanism_denied(const struct policy *policy,
     for (size_t i = 0;
          structure != MORE_NONE && rule == NULL && i < sizeof members / sizeof *members; i++)
         if (members[i].structure == structure)
-            rule = member_denied(policy, mechanism, &members[i], depth);
+            rule = member_denied(q, mechanism, &members[i], depth);
     return rule;
 }
 
-const struct policy_rule *parameters_denied(const struct policy *policy,
+const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
                                             const CK_MECHANISM *mechanism)
 {
+    const struct question q = {policy, use};
     if (mechanism->pParameter == NULL || mechanism->ulParameterLen < sizeof(CK_ULONG))
         return NULL;
-    return mechanism_denied(policy, mechanism, more_in(mechanism->mechanism), DEPTH_MOST);
+    return mechanism_denied(&q, mechanism, more_in(mechanism->mechanism), DEPTH_MOST);
 }

@@ -11,7 +11,7 @@
  * too short, or of a mechanism that is in no table names nothing: that is for the token to judge.
  * Structures that the parameter points to are read as the token would read them. Any thread.
  */
-const struct policy_rule *parameters_denied(const struct policy *policy,
+const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
                                             const CK_MECHANISM *mechanism);
 
 /* Whether the data of that mechanism may be a DigestInfo: it hides the digest from everybody else. */

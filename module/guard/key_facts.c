@@ -8,16 +8,6 @@
 /* 32,768 bits, or explicit parameters of a curve; larger ones are taken for of unknown size. */
 enum { ATTRIBUTE_MOST_BYTES = 4096 };
 
-/* Bits of a big-endian number. */
-static uint64_t bits_of(const uint8_t *number, size_t len_bytes)
-{
-    while (len_bytes != 0 && *number == 0) {
-        number++;
-        len_bytes--;
-    }
-    return len_bytes == 0 ? 0 : 8 * (uint64_t)len_bytes - (uint64_t)(__builtin_clz(*number) - 24);
-}
-
 /* What an attribute holds, NULL if the template does not have it or says no value. */
 static const CK_ATTRIBUTE *find(const CK_ATTRIBUTE *template, CK_ULONG count,
                                 CK_ATTRIBUTE_TYPE type)
@@ -39,10 +29,9 @@ static bool find_number(const CK_ATTRIBUTE *template, CK_ULONG count, CK_ATTRIBU
     return true;
 }
 
-static enum key_size_from size_from(CK_KEY_TYPE type)
+static enum key_size_from size_from(const struct key_facts *facts)
 {
-    const struct key_type *row = key_type_find(type);
-    return row != NULL ? row->size_from : SIZE_NONE;
+    return facts->info.type != NULL ? facts->info.type->size_from : SIZE_NONE;
 }
 
 /* The size of the number in one attribute; or the number in the other, which says it itself. */
@@ -52,9 +41,9 @@ static void add_bits(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_U
     const CK_ATTRIBUTE *attribute = find(template, count, number);
     CK_ULONG said;
     if (attribute != NULL)
-        facts->bits = bits_of(attribute->pValue, attribute->ulValueLen);
+        facts->info.bits = number_bits(attribute->pValue, attribute->ulValueLen);
     else if (find_number(template, count, bits, &said))
-        facts->bits = said;
+        facts->info.bits = said;
 }
 
 /* A secret's length in bytes, or the secret itself, of which only the length is of interest. */
@@ -66,7 +55,7 @@ static void add_length(struct key_facts *facts, const CK_ATTRIBUTE *template, CK
         len_bytes = value->ulValueLen;
     else if (!find_number(template, count, CKA_VALUE_LEN, &len_bytes))
         return;
-    facts->bits = len_bytes > UINT64_MAX / 8 - 1 ? UINT64_MAX - 1 : 8 * (uint64_t)len_bytes;
+    facts->info.bits = len_bytes > UINT64_MAX / 8 - 1 ? UINT64_MAX - 1 : 8 * (uint64_t)len_bytes;
 }
 
 static void add_curve(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULONG count)
@@ -74,17 +63,15 @@ static void add_curve(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_
     const CK_ATTRIBUTE *attribute = find(template, count, CKA_EC_PARAMS);
     if (attribute == NULL || attribute->ulValueLen == 0)
         return;
-    struct curve_params params = curve_params_read(attribute->pValue, attribute->ulValueLen);
-    facts->curve = params.curve;
-    facts->bits = params.order_bits;
+    key_info_params(&facts->info, attribute->pValue, attribute->ulValueLen);
 }
 
 void key_facts_add(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULONG count)
 {
     CK_ULONG number;
     if (find_number(template, count, CKA_KEY_TYPE, &number))
-        facts->type = number;
-    switch (size_from(facts->type)) {
+        facts->info.type = key_type_find(number);
+    switch (size_from(facts)) {
     case SIZE_MODULUS:
         add_bits(facts, template, count, CKA_MODULUS, CKA_MODULUS_BITS);
         break;
@@ -100,7 +87,7 @@ void key_facts_add(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULO
         break;
     case SIZE_SET:
         if (find_number(template, count, CKA_PARAMETER_SET, &number))
-            facts->set = number;
+            facts->info.set = number;
         break;
     case SIZE_NONE:
     case SIZE_FIXED:
@@ -111,16 +98,7 @@ void key_facts_add(struct key_facts *facts, const CK_ATTRIBUTE *template, CK_ULO
 
 struct key_facts key_facts_of(uint64_t generating_mechanism)
 {
-    struct key_facts facts = {
-        .type = CK_UNAVAILABLE_INFORMATION, .bits = POLICY_BITS_UNKNOWN, .set = UINT64_MAX};
-    switch (generating_mechanism) {
-#define GENERATES(mechanism, key_type)                                                             \
-    case mechanism:                                                                                \
-        facts.type = key_type;                                                                     \
-        break;
-#include "guard/generates.def"
-    }
-    return facts;
+    return (struct key_facts){.info = key_info_of(key_type_generated(generating_mechanism))};
 }
 
 bool template_is_key(const CK_ATTRIBUTE *template, CK_ULONG count)
@@ -131,9 +109,9 @@ bool template_is_key(const CK_ATTRIBUTE *template, CK_ULONG count)
 }
 
 /* The one attribute that tells the size of keys of that type. */
-static CK_ATTRIBUTE_TYPE telling_attribute(CK_KEY_TYPE type)
+static CK_ATTRIBUTE_TYPE telling_attribute(const struct key_facts *facts)
 {
-    switch (size_from(type)) {
+    switch (size_from(facts)) {
     case SIZE_MODULUS:
         return CKA_MODULUS;
     case SIZE_PRIME:
@@ -164,10 +142,10 @@ bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJEC
     target()->C_GetAttributeValue(session, key, first, sizeof first / sizeof *first);
     if (first[0].ulValueLen != sizeof type || type == CK_UNAVAILABLE_INFORMATION)
         return false;
-    facts->type = type;
+    facts->info.type = key_type_find(type);
     facts->on_token = first[1].ulValueLen == sizeof on_token && on_token != CK_FALSE;
 
-    CK_ATTRIBUTE second = {telling_attribute(type), value, sizeof value};
+    CK_ATTRIBUTE second = {telling_attribute(facts), value, sizeof value};
     if (second.type != CKA_KEY_TYPE &&
         target()->C_GetAttributeValue(session, key, &second, 1) == CKR_OK &&
         second.ulValueLen <= sizeof value)
@@ -178,31 +156,23 @@ bool key_facts_read(struct key_facts *facts, CK_SESSION_HANDLE session, CK_OBJEC
 const struct policy_rule *key_facts_denied(const struct policy *policy, uint64_t mechanism,
                                            const struct key_facts *facts, CK_RV *code)
 {
-    const struct policy_rule *rule = NULL;
-    *code = CKR_CURVE_NOT_SUPPORTED;
-    if (facts->curve != NULL)
-        rule = policy_curve(policy, bytes_at(facts->curve->der), facts->curve->der_bytes);
-    if (rule != NULL)
-        return rule;
-    *code = CKR_KEY_SIZE_RANGE;
-    rule = policy_key(policy, mechanism, facts->type, facts->bits);
-    /* Most keys have no parameter set, and need not be looked for among all that there are. */
-    if (rule != NULL || facts->set == UINT64_MAX)
-        return rule;
-    return policy_parameter_set(policy, facts->type, facts->set);
+    bool is_curve;
+    const struct policy_rule *rule = policy_key(policy, mechanism, &facts->info, &is_curve);
+    *code = is_curve ? CKR_CURVE_NOT_SUPPORTED : CKR_KEY_SIZE_RANGE;
+    return rule;
 }
 
 bool key_facts_are_enough(const struct key_facts *facts)
 {
-    switch (size_from(facts->type)) {
+    switch (size_from(facts)) {
     case SIZE_SET:
-        return facts->set != UINT64_MAX;
+        return facts->info.set != SET_UNKNOWN;
     case SIZE_FIXED:
     case SIZE_OTHER:
         return true;
     case SIZE_NONE:
-        return facts->type != CK_UNAVAILABLE_INFORMATION;
+        return facts->info.type != NULL;
     default:
-        return facts->bits != POLICY_BITS_UNKNOWN;
+        return facts->info.bits != BITS_UNKNOWN;
     }
 }

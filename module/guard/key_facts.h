@@ -7,10 +7,7 @@
 
 /* All that a rule can ask. No secret, and small enough to remember. */
 struct key_facts {
-    CK_KEY_TYPE type;          /* CK_UNAVAILABLE_INFORMATION: not known */
-    uint64_t bits;             /* POLICY_BITS_UNKNOWN: not known */
-    uint64_t set;              /* CKA_PARAMETER_SET; UINT64_MAX: not known */
-    const struct curve *curve; /* NULL: not known */
+    struct key_info info;
     bool on_token;
 };
 

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 static struct config defaults;
@@ -35,38 +34,6 @@ static void log_warning(void *context, const char *message)
 {
     (void)context;
     log_write(LOG_LEVEL_WARNING, "%s", message);
-}
-
-/*
- * Compiles what the configuration disables. *policy is NULL if that is nothing: then a call costs what it
- * costs without this feature. False with a message if a list is not understood: nothing is permitted by mistake.
- */
-static bool compile_policy(const struct config *config, bool heard, struct policy **policy,
-                           struct message *message)
-{
-    const struct config_setting *list = config_find(config, "x-disabled-algorithms");
-    const struct config_setting *list_file = config_find(config, "x-disabled-algorithms-file");
-    const struct policy_file file = {.path = config->disabled_algorithms_file,
-                                     .named_in = list_file->from,
-                                     .named_line = list_file->line};
-    const struct policy_sources sources = {.list = config->disabled_algorithms,
-                                           .list_file = list->from,
-                                           .list_line = list->line,
-                                           .files = &file,
-                                           .files_count = file.path != NULL ? 1 : 0,
-                                           .now_s = time(NULL),
-                                           .audit = config->policy == CONFIG_POLICY_AUDIT,
-                                           .warn = heard ? log_warning : NULL};
-    *policy = NULL;
-    if (sources.list == NULL && sources.files_count == 0)
-        return true;
-    if (policy_compile(policy, &sources, message->text, sizeof message->text) != 0)
-        return false;
-    if (policy_rules_count(*policy) == 0) {
-        policy_free(*policy);
-        *policy = NULL;
-    }
-    return true;
 }
 
 /* The places are long, and the caller's stack may be the smallest that there is. */
@@ -135,7 +102,7 @@ bool settings_load(struct message *message, bool heard)
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);
-    if (!compile_policy(config, heard, &policy, message)) {
+    if (policy_load(&policy, config, heard ? log_warning : NULL, NULL, message) != 0) {
         config_free(config);
         return false;
     }

@@ -24,29 +24,36 @@ static inline void fuzz_warning(void *context, const char *message)
 static inline void fuzz_policy(struct policy_sources *sources, const void *data, size_t size)
 {
     struct policy *policy = NULL;
-    char error[256];
+    struct message error;
     size_t warnings = 0;
 
     sources->warn = fuzz_warning;
     sources->warn_context = &warnings;
-    error[0] = '\0';
-    int rc = policy_compile(&policy, sources, error, sizeof error);
+    error.text[0] = '\0';
+    int rc = policy_compile(&policy, sources, &error);
     fuzz_must(warnings <= POLICY_WARNINGS_MAX + 1);
     if (rc != 0) {
-        fuzz_must(rc < 0 && !policy && error[0] != '\0');
+        fuzz_must(rc < 0 && !policy && error.text[0] != '\0');
         return;
     }
-    fuzz_must(sources->files_count == 0 || policy_rules_count(policy) > 0);
-    for (size_t i = 0; i < mechanisms_count; i++) {
+    /* What came is a list, so it is also a name, a key's parameters and data. */
+    fuzz_must(policy != NULL || sources->file == NULL);
+    for (size_t i = 0; i < MECHANISMS; i++) {
         uint64_t number = mechanisms[i].number, min = policy_min_key_bits(policy, number);
+        struct key_info key = key_info_of(key_type_find(number % 80));
+        key.bits = size;
         fuzz_must(policy_has_key_rules(policy) || min == 0);
-        (void)policy_mechanism(policy, number);
-        (void)policy_key(policy, number, number % 80, size);
+        fuzz_must(policy_mechanism(policy, number, USE_SIGN) == NULL ||
+                  policy_denied_uses(policy, number) != 0);
+        (void)policy_key(policy, number, &key, NULL);
     }
-    /* A rule that denies by name is found by its own name; and nothing that is asked may crash. */
-    for (size_t i = 0; policy_rule(policy, i); i++)
+    for (size_t i = 0; policy_rule(policy, i); i++) {
         (void)policy_name(policy, policy_rule(policy, i)->text);
-    (void)policy_curve(policy, data, size);
+        (void)policy_listed(policy, policy_rule(policy, i)->text);
+    }
+    struct key_info key = key_info_of(key_type_find(3));
+    key_info_params(&key, data, size);
+    (void)policy_key(policy, NO_MECHANISM, &key, NULL);
     (void)policy_digest_info(policy, data, size);
 
     char *text = NULL;

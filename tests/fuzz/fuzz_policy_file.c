@@ -17,8 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    struct policy_file file = {path, "fuzz", 1};
-    struct policy_sources sources = {.files = &file, .files_count = 1, .now_s = 1800000000};
+    struct policy_sources sources = {
+        .file = path, .file_from = "fuzz", .file_line = 1, .now_s = 1800000000};
     fuzz_policy(&sources, data, size);
     close(fd);
     return 0;

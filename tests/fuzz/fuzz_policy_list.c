@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(list, data, size);
     list[size] = '\0';
     struct policy_sources sources = {
-        .list = list, .list_file = "fuzz", .list_line = 1, .now_s = 1800000000};
+        .list = list, .list_from = "fuzz", .list_line = 1, .now_s = 1800000000};
     fuzz_policy(&sources, list, size);
     free(list);
     return 0;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "policy/mechanisms.h"
+#include "policy/tables.h"
 #include "pool/pool.h"
 #include "statistics.h"
 #include "words_seen.h"

@@ -1,9 +1,9 @@
-/* policy_helper.h - short ways to a compiled policy, for the tests of policy*.c. */
+/* policy_helper.h - short ways to a compiled policy, for the tests of common/policy. */
 #ifndef P11_PROXY_TEST_POLICY_HELPER_H
 #define P11_PROXY_TEST_POLICY_HELPER_H
 
 #include <check.h>
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,10 +11,11 @@
 #include "../hang.h"
 #include "policy/policy.h"
 
-#define NOW_S 1800000000 /* 2027-01-15 */
+#define NOW_S          1800000000 /* 2027-01-15 */
+#define COUNT_OF(rows) (sizeof(rows) / sizeof *(rows))
 
-static char policy_error[512];
-static char policy_warnings[8192];
+static struct message policy_error;
+static char policy_warnings[16384];
 static size_t policy_warnings_count;
 
 static inline void keep_warning(void *context, const char *message)
@@ -25,40 +26,22 @@ static inline void keep_warning(void *context, const char *message)
     strcat(policy_warnings, "\n");
 }
 
-/* 0 and *policy, or the error code and policy_error. */
-static inline int policy_try(struct policy **policy, const char *list, const char *file,
+/* 0 and *policy, or the error code and policy_error. Either may be NULL: the inline list, a list file's path. */
+static inline int policy_try(struct policy **policy, const char *list, const char *path,
                              int64_t now_s)
 {
-    struct policy_file from = {file, "proxy.module", 8};
     struct policy_sources sources = {.list = list,
-                                     .list_file = "proxy.module",
+                                     .list_from = "proxy.module",
                                      .list_line = 7,
-                                     .files = &from,
-                                     .files_count = file ? 1 : 0,
+                                     .file = path,
+                                     .file_from = "proxy.module",
+                                     .file_line = 8,
                                      .now_s = now_s,
                                      .warn = keep_warning};
 
     policy_warnings_count = 0;
-    policy_warnings[0] = policy_error[0] = '\0';
-    return policy_compile(policy, &sources, policy_error, sizeof policy_error);
-}
-
-static inline struct policy *policy_of(const char *list)
-{
-    struct policy *policy = NULL;
-    int rc = policy_try(&policy, list, NULL, NOW_S);
-    ck_assert_msg(rc == 0, "'%s': %s", list, policy_error);
-    return policy;
-}
-
-/* The message that refuses a list. */
-static inline const char *refusal_of(const char *list)
-{
-    struct policy *policy = NULL;
-    int rc = policy_try(&policy, list, NULL, NOW_S);
-    ck_assert_msg(rc < 0, "'%s' was taken", list);
-    ck_assert_ptr_null(policy);
-    return policy_error;
+    policy_warnings[0] = policy_error.text[0] = '\0';
+    return policy_compile(policy, &sources, &policy_error);
 }
 
 /* Writes text to a new file; its name is static. */
@@ -73,54 +56,68 @@ static inline const char *file_with(const char *text)
     return path;
 }
 
-static inline int policy_try_file_text(struct policy **policy, const char *list, const char *text)
+/* The same, of an inline list, of a file of that text, or of both. */
+static inline int policy_try_text(struct policy **policy, const char *list, const char *text)
 {
-    const char *path = file_with(text);
+    const char *path = text != NULL ? file_with(text) : NULL;
     int rc = policy_try(policy, list, path, NOW_S);
-    unlink(path);
+    if (path != NULL)
+        unlink(path);
     return rc;
 }
 
-static inline struct policy *policy_of_file_text(const char *text)
+static inline struct policy *policy_of(const char *list, const char *text)
 {
     struct policy *policy = NULL;
-    int rc = policy_try_file_text(&policy, NULL, text);
-    ck_assert_msg(rc == 0, "'%s': %s", text, policy_error);
+    int rc = policy_try_text(&policy, list, text);
+    ck_assert_msg(rc == 0, "'%s' '%s': %s", list ? list : "", text ? text : "", policy_error.text);
     return policy;
 }
 
-static inline bool denies(const char *list, uint64_t number)
+/* The lists are refused with a message that has this in it. */
+static inline void refuses(const char *list, const char *text, const char *should)
 {
-    struct policy *policy = policy_of(list);
-    bool denied = policy_mechanism(policy, number) != NULL;
-    policy_free(policy);
-    return denied;
+    struct policy *policy = NULL;
+    int rc = policy_try_text(&policy, list, text);
+    ck_assert_msg(rc == -EINVAL && policy == NULL, "'%s' '%s' is taken", list ? list : "",
+                  text ? text : "");
+    ck_assert_msg(strstr(policy_error.text, should) != NULL, "no '%s' in %s", should,
+                  policy_error.text);
 }
 
 /* The number of a mechanism that the table has. */
 static inline uint64_t ckm(const char *name)
 {
-    size_t len = strlen(name);
-    for (size_t i = 0; i < mechanisms_count; i++) {
-        for (const char *at = text_at(mechanisms[i].names); *at;
-             at += strcspn(at, "|"), at += *at == '|') {
-            if (strcspn(at, "|") == len && memcmp(at, name, len) == 0)
-                return mechanisms[i].number;
-        }
-    }
+    for (size_t i = 0; i < MECHANISMS; i++)
+        if (has_name(mechanisms[i].names, name, strlen(name)))
+            return mechanisms[i].number;
     ck_abort_msg("no %s in the table", name);
     return NO_MECHANISM;
 }
 
-/* The policy as text; the caller frees it. */
-static inline char *text_of(const struct policy *policy)
+/* The rule that denies a mechanism, to all uses. */
+static inline const struct policy_rule *denied(const struct policy *policy, uint64_t number)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&text, &len);
-    ck_assert_int_eq(policy_print(policy, out), 0);
-    fclose(out);
-    return text;
+    const struct policy_rule *rule = policy_mechanism(policy, number, USE_DIGEST);
+    for (int use = 0; use < USES; use++)
+        ck_assert_ptr_eq(policy_mechanism(policy, number, (enum mechanism_use)use), rule);
+    return rule;
+}
+
+/* Whether the lists deny a mechanism. */
+static inline bool denies(const char *list, const char *text, uint64_t number)
+{
+    struct policy *policy = policy_of(list, text);
+    bool is = denied(policy, number) != NULL;
+    policy_free(policy);
+    return is;
+}
+
+static inline struct policy_counts count_of(const struct policy *policy)
+{
+    struct policy_counts counts;
+    policy_count(policy, &counts);
+    return counts;
 }
 
 /* Runs the cases of one suite. */

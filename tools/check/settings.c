@@ -66,13 +66,14 @@ static void check_idle_rules(struct report *report, const struct policy *policy)
 {
     size_t idle = 0;
 
-    for (size_t i = 0; i < policy_rules_count(policy); i++) {
-        const char *why = policy_rule_no_effect(policy, i);
-        const struct policy_rule *rule = policy_rule(policy, i);
+    const struct policy_rule *rule;
+
+    for (size_t i = 0; (rule = policy_rule(policy, i)) != NULL; i++) {
+        const char *why = policy_no_effect(rule);
         if (why == NULL || ++idle > IDLE_RULES_SHOWN)
             continue;
-        report_add(report, MARK_NOTE, "policy", "%s:%u: %s has %s", rule->file, rule->line,
-                   rule->text, why);
+        report_add(report, MARK_NOTE, "policy", "%s:%u: %s has no effect: %s", rule->file,
+                   rule->line, rule->text, why);
     }
     if (idle > IDLE_RULES_SHOWN) {
         report_add(report, MARK_NOTE, "policy", "%zu more items have no effect here",
@@ -84,28 +85,29 @@ static void check_idle_rules(struct report *report, const struct policy *policy)
 void check_policy(struct report *report, const struct config *config)
 {
     struct policy *policy;
+    struct policy_counts counts;
     struct message message;
 
     if (config->disabled_algorithms_file != NULL)
         check_writers(report, "policy", "the list of algorithms", config->disabled_algorithms_file);
-    if (load_policy(&policy, config, hear_warning, report, &message) != 0) {
+    if (policy_load(&policy, config, hear_warning, report, &message) != 0) {
         report_add(report, MARK_PROBLEM, "policy", "%s", message.text);
         report_hint(report, "correct that; until then C_Initialize answers CKR_GENERAL_ERROR");
         return;
     }
-    size_t items = policy_rules_count(policy);
+    policy_count(policy, &counts);
     if (policy == NULL)
         report_add(report, MARK_OK, "policy", "no algorithm is disabled");
     else if (policy_is_audit(policy)) {
         report_add(report, MARK_NOTE, "policy",
-                   "x-policy is audit: nothing is refused; the list has %zu item%s", items,
-                   items == 1 ? "" : "s");
+                   "x-policy is audit: nothing is refused; the list has %zu item%s", counts.items,
+                   counts.items == 1 ? "" : "s");
         report_hint(report,
                     "set x-policy: enforce once the log shows nothing that must go on working");
     } else
         report_add(report, MARK_OK, "policy",
-                   "a policy of %zu item%s is in force, see p11-proxy policy", items,
-                   items == 1 ? "" : "s");
+                   "a policy of %zu item%s is in force, see p11-proxy policy", counts.items,
+                   counts.items == 1 ? "" : "s");
     check_idle_rules(report, policy);
     policy_free(policy);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "policy/mechanisms.h"
+#include "policy/policy.h"
 #include "tool.h"
 
 enum {
@@ -22,12 +22,13 @@ enum {
 /* What programs really ask a token for: they make the digest themselves. */
 static const struct {
     CK_MECHANISM_TYPE mechanism;
+    enum mechanism_use kind;
     const char *use;
 } needs[] = {
-    {CKM_RSA_PKCS, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with RSA keys"},
-    {CKM_RSA_PKCS_PSS, "TLS 1.3 is signed with RSA keys"},
-    {CKM_ECDSA, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with EC keys"},
-    {CKM_ECDH1_DERIVE, "keys are agreed on with EC keys"},
+    {CKM_RSA_PKCS, USE_SIGN, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with RSA keys"},
+    {CKM_RSA_PKCS_PSS, USE_SIGN, "TLS 1.3 is signed with RSA keys"},
+    {CKM_ECDSA, USE_SIGN, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with EC keys"},
+    {CKM_ECDH1_DERIVE, USE_OTHER, "keys are agreed on with EC keys"},
 };
 
 static void report_interfaces(struct report *report, const struct token_module *module)
@@ -124,7 +125,8 @@ static void report_needs(struct report *report, const struct policy *policy, CK_
 {
     report_stage(report, "in C_GetMechanismInfo");
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        const struct policy_rule *rule = policy_mechanism(policy, needs[i].mechanism);
+        const struct policy_rule *rule =
+            policy_mechanism(policy, needs[i].mechanism, needs[i].kind);
         CK_MECHANISM_INFO info;
         char name[NAME_BYTES];
         if (rule == NULL || list->C_GetMechanismInfo(slot, needs[i].mechanism, &info) != CKR_OK)
@@ -272,7 +274,7 @@ static void find_all(struct report *report, const void *context)
         report_hint(report, "nothing to do: the pool is filled on the application's calls");
     }
     /* A policy that is wrong was reported already. */
-    if (load_policy(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
+    if (policy_load(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
         policy = NULL;
     report_slots(report, checked, policy, module.list);
     policy_free(policy);

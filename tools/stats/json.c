@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "policy/mechanisms.h"
+#include "policy/tables.h"
 #include "tool.h"
 
 enum { MECHANISM_BYTES = 64 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "policy/mechanisms.h"
+#include "policy/tables.h"
 
 enum { MECHANISM_BYTES = 64 };
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "policy/mechanisms.h"
+#include "policy/tables.h"
 #include "tool.h"
 
 enum {

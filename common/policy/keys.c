@@ -1,0 +1,153 @@
+/* keys.c - rules about keys: sizes, curves, parameter sets; and the values that are read as DER. */
+#include "policy/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum der_tag {
+    DER_INTEGER = 0x02,
+    DER_OCTET_STRING = 0x04,
+    DER_OID = 0x06,
+    DER_UTF8_STRING = 0x0c,
+    DER_PRINTABLE_STRING = 0x13,
+    DER_SEQUENCE = 0x30,
+};
+
+struct der {
+    const uint8_t *bytes;
+    size_t len_bytes;
+};
+
+/*
+ * Takes the first element off in, if it has that tag and its length is written as DER has it. False
+ * otherwise, with nothing changed. A tag of more than one byte (0x1f in its low bits) is none of ours.
+ */
+static bool take(struct der *in, uint8_t tag, struct der *content)
+{
+    const uint8_t *bytes = in->bytes;
+    size_t header = 2, len;
+
+    if (in->len_bytes < header || bytes[0] != tag)
+        return false;
+    len = bytes[1];
+    if (len >= 0x80) {
+        size_t count = len & 0x7f;
+        if (count == 0 || count > 3 || in->len_bytes - header < count || bytes[2] == 0)
+            return false;
+        len = 0;
+        for (size_t i = 0; i < count; i++)
+            len = len << 8 | bytes[header + i];
+        header += count;
+        if (len < 0x80)
+            return false;
+    }
+    if (in->len_bytes - header < len)
+        return false;
+    *content = (struct der){bytes + header, len};
+    in->bytes += header + len;
+    in->len_bytes -= header + len;
+    return true;
+}
+
+/* Whether an OID's content is the dotted one. */
+static bool is_oid(struct der oid, const char *dotted)
+{
+    char text[64] = "";
+    size_t len = 0;
+    unsigned long arc = 0;
+    bool first = true;
+
+    for (size_t i = 0; i < oid.len_bytes && len + 24 < sizeof text; i++) {
+        arc = arc << 7 | (oid.bytes[i] & 0x7f);
+        if (oid.bytes[i] & 0x80)
+            continue;
+        unsigned long top = arc / 40 < 2 ? arc / 40 : 2;
+        len += (size_t)(first ? snprintf(text, sizeof text, "%lu.%lu", top, arc - 40 * top)
+                              : snprintf(text + len, sizeof text - len, ".%lu", arc));
+        first = false;
+        arc = 0;
+    }
+    return len > 0 && strcmp(text, dotted) == 0;
+}
+
+uint64_t number_bits(const uint8_t *number, size_t number_bytes)
+{
+    while (number_bytes > 0 && *number == 0) {
+        number++;
+        number_bytes--;
+    }
+    return number_bytes == 0 ? 0
+                             : 8 * (uint64_t)number_bytes - (uint64_t)(__builtin_clz(*number) - 24);
+}
+
+uint64_t curve_bits(const struct curve *curve)
+{
+    const char *digits = "0123456789abcdef";
+    unsigned top = (unsigned)(strchr(digits, curve->order[0]) - digits);
+    return 4 * strlen(curve->order) - (uint64_t)(__builtin_clz(top) - 28);
+}
+
+static bool is_order(struct der order, const char *hexadecimal)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t len = strlen(hexadecimal);
+
+    if (len > 2 * order.len_bytes)
+        return false;
+    for (size_t i = 0; i < 2 * order.len_bytes; i++) {
+        size_t from_end = 2 * order.len_bytes - i;
+        uint8_t nibble = i % 2 ? order.bytes[i / 2] & 15 : order.bytes[i / 2] >> 4;
+        if (digits[nibble] != (from_end > len ? '0' : hexadecimal[len - from_end]))
+            return false;
+    }
+    return true;
+}
+
+/* The order in ECParameters (X9.62): version, fieldID, curve, base, order, cofactor. */
+static bool take_order(struct der parameters, struct der *order)
+{
+    struct der skipped;
+
+    return take(&parameters, DER_INTEGER, &skipped) && take(&parameters, DER_SEQUENCE, &skipped) &&
+           take(&parameters, DER_SEQUENCE, &skipped) &&
+           take(&parameters, DER_OCTET_STRING, &skipped) && take(&parameters, DER_INTEGER, order);
+}
+
+void key_info_params(struct key_info *key, const uint8_t *params, size_t params_bytes)
+{
+    struct der in = {params, params_bytes}, value, order;
+    bool is_name, by_order = false, by_oid = take(&in, DER_OID, &value);
+
+    is_name =
+        !by_oid && (take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value));
+    if (!by_oid && !is_name)
+        by_order = take(&in, DER_SEQUENCE, &value) && take_order(value, &order);
+
+    key->has_params = true;
+    key->spelled_out = by_order;
+    key->curve = NULL;
+    key->bits = by_order ? number_bits(order.bytes, order.len_bytes) : BITS_UNKNOWN;
+    for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++) {
+        if ((by_oid && is_oid(value, curves[i].oid)) ||
+            (is_name && has_name(curves[i].names, (const char *)value.bytes, value.len_bytes)) ||
+            (by_order && is_order(order, curves[i].order)))
+            key->curve = &curves[i];
+    }
+    if (key->curve != NULL)
+        key->bits = curve_bits(key->curve);
+}
+
+const struct digest *digest_info_find(const uint8_t *data, size_t data_bytes)
+{
+    struct der in = {data, data_bytes}, info, algorithm, oid, digest;
+
+    if (data == NULL || !take(&in, DER_SEQUENCE, &info) || in.len_bytes != 0 ||
+        !take(&info, DER_SEQUENCE, &algorithm) || !take(&info, DER_OCTET_STRING, &digest) ||
+        info.len_bytes != 0 || !take(&algorithm, DER_OID, &oid))
+        return NULL;
+    for (size_t i = 0; i < DIGESTS; i++)
+        if (is_oid(oid, digests[i].oid))
+            return &digests[i];
+    return NULL;
+}
