@@ -2,7 +2,6 @@
 #include "pool/pool_internal.h"
 
 #include <errno.h>
-#include <sched.h>
 
 #include "base/clock.h"
 #include "base/probes.h"
@@ -13,28 +12,27 @@
 #define POOL_TEST_HOOK(p)
 #endif
 
+enum { KIB = 1024 };
+
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 
 /* How much a slice holds at most: all of them a quarter of the target. */
 static size_t slice_bytes_locked(const struct pool *p)
 {
-    size_t slices = p->slice_count;
-    if (slices == 0)
-        return 0;
-    size_t bytes = min_size(p->memory->target_bytes / 4 / slices, SLICE_BYTES);
+    size_t bytes = min_size(p->memory->target_bytes / 4 / POOL_SLICES, SLICE_BYTES);
     return bytes < SLICE_MIN ? 0 : bytes;
 }
 
 /* What the ring is to hold beside the slices. */
 static size_t ring_target_locked(const struct pool *p)
 {
-    return p->memory->target_bytes - slice_bytes_locked(p) * p->slice_count;
+    return p->memory->target_bytes - slice_bytes_locked(p) * POOL_SLICES;
 }
 
-/* The low mark: below it the filler is woken. */
+/* The low mark: below it the filler is woken, while there is still enough for draws to go on until it has filled. */
 static bool is_low_locked(const struct pool *p)
 {
-    return p->memory->ring.held_bytes < ring_target_locked(p) / 2;
+    return p->memory->ring.held_bytes < ring_target_locked(p) / 4 * 3;
 }
 
 static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, int64_t now_ns)
@@ -47,8 +45,8 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     struct pool_memory *m = p->memory;
     PROBE(drop, cause, m->ring.held_bytes);
-    if (atomic_load(&m->epoch) != 0)
-        atomic_store(&m->epoch, ++m->last_epoch);
+    if (m->started)
+        atomic_store(p->epoch, ++m->last_epoch);
     m->counts.dropped_bytes += pool_shrink_ring_locked(p, 0);
     m->counts.drops[cause]++;
     /* After a failed health test the answer that decides has to be as long, and it is demand that makes it so. */
@@ -58,7 +56,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
     m->target_bytes = min_size(POOL_TARGET_MIN, m->most_bytes);
 }
 
-/* Wipes what is too old, and all if a clock stepped or the sentinel vanished. Returns the time. */
+/* Wipes what is too old, and all if a clock stepped or the page with the epoch was dropped. Returns the time. */
 static int64_t expire_locked(struct pool *p)
 {
     struct pool_memory *m = p->memory;
@@ -76,26 +74,21 @@ static int64_t expire_locked(struct pool *p)
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - m->clock_offset_ns;
     bool stepped = went_back || step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    bool vanished = atomic_load(p->sentinel) == 0;
-    if ((!stepped && !vanished) || atomic_load(&m->epoch) == 0)
+    bool vanished = atomic_load(p->epoch) == 0;
+    if ((!stepped && !vanished) || !m->started)
         return now_ns;
     /* This may be the second life of one memory image, and the first may have served the same bytes. */
     m->clock_offset_ns = offset_ns;
+    if (wipeonfork_reassert(m, p->mapped_bytes) != 0)
+        m->started = false;
     drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_MEMORY);
-    /* Only after the drop: a draw beside it must not find the sentinel set and the old epoch. */
-    if (wipeonfork_reassert(m, p->mapped_bytes) == 0)
-        atomic_store(p->sentinel, 1);
-    else
-        atomic_store(&m->epoch, 0);
     return now_ns;
 }
 
-/* Whether bytes that came in at that epoch may be served now. */
+/* Whether bytes that came in at that epoch, which was not 0, may be served now. */
 static inline bool is_intact(const struct pool *p, uint64_t epoch)
 {
-    bool vanished = atomic_load_explicit(p->sentinel, memory_order_acquire) == 0;
-    return !(SAFEGUARD(DROPPABLE) && vanished) && epoch != 0 &&
-           atomic_load_explicit(&p->memory->epoch, memory_order_acquire) == epoch;
+    return atomic_load_explicit(p->epoch, memory_order_acquire) == epoch;
 }
 
 static inline void note_draw(struct pool_line *line, size_t len_bytes)
@@ -120,22 +113,25 @@ static void refill_slice_locked(struct pool *p, struct slice *s, size_t len_byte
         more = min_size(len_bytes - kept, m->ring.held_bytes);
     if (kept + more < len_bytes)
         return;
-    memmove(s->bytes, s->bytes + s->next, kept);
-    wipe_bytes(s->bytes + kept, s->next);
+    if (kept != 0) {
+        size_t stale = s->next > kept ? s->next : kept;
+        memmove(s->bytes, s->bytes + s->next, kept);
+        wipe_bytes(s->bytes + stale, s->end - stale);
+    }
     int64_t fetched_ns = ring_move(&m->ring, &p->ring_memory, s->bytes + kept, more);
     m->served_lately += more;
     if (kept == 0 || fetched_ns < s->fetched_ns)
         s->fetched_ns = fetched_ns;
     s->next = 0;
     s->end = (uint32_t)(kept + more);
-    s->epoch = atomic_load(&m->epoch);
+    s->epoch = atomic_load(p->epoch);
 }
 
 /* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
 static void wipe_old_slices(struct pool *p, int64_t now_ns)
 {
     struct pool_memory *m = p->memory;
-    for (unsigned i = 0; i < p->slice_count; i++) {
+    for (unsigned i = 0; i < POOL_SLICES; i++) {
         struct slice *s = &m->slices[i];
         if (!try_lock_acquire(&s->lock))
             continue;
@@ -156,14 +152,14 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     pthread_mutex_lock(&m->lock);
     uint64_t expired_bytes = m->counts.expired_bytes;
     int64_t now_ns = expire_locked(p);
-    bool dropped = s->epoch != atomic_load(&m->epoch);
+    bool dropped = s->epoch != atomic_load(p->epoch);
     if (s->end != s->next && (dropped || is_too_old_locked(m, s->fetched_ns, now_ns))) {
         size_t lost = wipe_slice(s);
         *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += lost;
     }
     bool expired = m->counts.expired_bytes != expired_bytes;
     s->checked_ns = now_ns;
-    if (s->end - s->next < len_bytes && atomic_load(&m->epoch) != 0)
+    if (s->end - s->next < len_bytes && atomic_load(p->epoch) != 0)
         refill_slice_locked(p, s, len_bytes);
     *low = is_low_locked(p);
     pthread_mutex_unlock(&m->lock);
@@ -179,12 +175,11 @@ static void count_dropped(struct pool *p, size_t len_bytes)
     pthread_mutex_unlock(&p->memory->lock);
 }
 
-static inline enum pool_answer take_from_slice_locked(struct pool *p, unsigned number, uint8_t *buf,
-                                                      size_t len_bytes)
+static inline enum pool_answer take_from_slice_locked(struct pool *p, struct slice *s, struct pool_line *line,
+                                                      int64_t now_ns, uint8_t *buf, size_t len_bytes)
 {
-    struct slice *s = &p->memory->slices[number];
     bool low = false;
-    if (s->end - s->next < len_bytes || clock_ticks_ns() != s->checked_ns || !is_intact(p, s->epoch)) {
+    if (s->end - s->next < len_bytes || now_ns != s->checked_ns || !is_intact(p, s->epoch)) {
         if (!prepare_slice_locked(p, s, len_bytes, &low))
             return POOL_MISS;
     }
@@ -198,7 +193,7 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, unsigned n
         count_dropped(p, len_bytes);
         return POOL_MISS;
     }
-    note_draw(&p->lines[number], len_bytes);
+    note_draw(line, len_bytes);
     return low ? POOL_SERVED_LOW : POOL_SERVED;
 }
 
@@ -209,14 +204,14 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     enum pool_answer answer = POOL_MISS;
     pthread_mutex_lock(&m->lock);
     expire_locked(p);
-    uint64_t epoch = atomic_load(&m->epoch);
+    uint64_t epoch = atomic_load(p->epoch);
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
         ring_move(&m->ring, &p->ring_memory, buf, len_bytes);
         m->served_lately += len_bytes;
         POOL_TEST_HOOK(p);
         if (!SAFEGUARD(POST_COPY) || is_intact(p, epoch)) {
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
-            note_draw(&p->lines[POOL_SLICES_MAX], len_bytes);
+            note_draw(&p->lines[POOL_SLICES], len_bytes);
         } else {
             wipe_bytes(buf, len_bytes);
             m->counts.dropped_bytes += len_bytes;
@@ -226,24 +221,19 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     return answer;
 }
 
-enum pool_answer pool_take(struct pool *p, uint8_t *buf, size_t len_bytes)
+enum pool_answer pool_take(struct pool *p, unsigned slice, int64_t now_ns, uint8_t *buf, size_t len_bytes)
 {
-    if (p->slice_count != 0 && len_bytes <= SLICE_TAKE_MAX) {
-        unsigned number = (unsigned)sched_getcpu();
-        if (number >= p->slice_count)
-            number %= p->slice_count;
-        struct try_lock *lock = &p->memory->slices[number].lock;
-        if (!SAFEGUARD(LOCK) || try_lock_acquire(lock)) {
-            enum pool_answer answer = take_from_slice_locked(p, number, buf, len_bytes);
-            try_lock_release(lock);
-            if (answer != POOL_MISS)
-                return answer;
-        }
+    struct slice *s = &p->memory->slices[slice];
+    if (len_bytes <= SLICE_TAKE_MAX && (!SAFEGUARD(LOCK) || try_lock_acquire(&s->lock))) {
+        enum pool_answer answer = take_from_slice_locked(p, s, &p->lines[slice], now_ns, buf, len_bytes);
+        try_lock_release(&s->lock);
+        if (answer != POOL_MISS)
+            return answer;
     }
     return take_from_ring(p, buf, len_bytes);
 }
 
-/* How much to ask for: what is missing, in whole KiB as far as the limit and most_bytes leave room. */
+/* How much to ask for: what is missing, in whole KiB as far as the target, the limit and most_bytes leave room. */
 static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t most_bytes)
 {
     const struct pool_memory *m = p->memory;
@@ -254,7 +244,7 @@ static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t mo
     if (caller_bytes == 0 && !is_low_locked(p))
         return 0;
     size_t wanted = (target > held ? target - held : 0) + caller_bytes;
-    wanted = (wanted + 1023) / 1024 * 1024;
+    wanted = min_size((wanted + KIB - 1) / KIB * KIB, m->target_bytes);
     return min_size(min_size(wanted, room + caller_bytes), most_bytes);
 }
 
@@ -269,11 +259,11 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, st
         m->served_lately += caller_bytes;
     }
     /* Twice what was served lately, in whole KiB; not less than now as long as that is in demand. */
-    size_t target = (2 * m->served_lately + 1023) / 1024 * 1024;
+    size_t target = (2 * m->served_lately + KIB - 1) / KIB * KIB;
     target = target > POOL_TARGET_MIN ? target : POOL_TARGET_MIN;
     m->target_bytes = min_size(target, m->most_bytes);
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
-    fetch->epoch = atomic_load(&m->epoch);
+    fetch->epoch = atomic_load(p->epoch);
     if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
         fetch->bytes = ring_open(&m->ring, &p->ring_memory, min_size(caller_bytes, wanted), wanted,
                                  &fetch->len_bytes);
@@ -295,7 +285,7 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         copy_and_wipe(caller_buf, fetch->bytes, caller_bytes);
 
     pthread_mutex_lock(&m->lock);
-    uint64_t epoch = atomic_load(&m->epoch);
+    uint64_t epoch = atomic_load(p->epoch);
     if (epoch != fetch->epoch) {
         wipe_bytes(fetch->bytes, fetch->len_bytes);
         good_bytes = caller_bytes;

@@ -2,7 +2,7 @@
  *
  * What changes lies in one mapping that fork wipes: a forked or cloned child finds no bytes and no lock held.
  * What never changes (sizes, addresses) lies outside it, so that no code has to look whether it was wiped
- * meanwhile. There are two levels: a ring that fetches fill, and a small slice for each processor that draws
+ * meanwhile. There are two levels: a ring that fetches fill, and small slices that draws
  * are served from, so that threads do not queue. A byte belongs to exactly one of: the fetch in progress, the
  * ring, one slice, one caller. It changes hands under the lock of what it leaves, and is wiped there before
  * that lock is released.
@@ -24,8 +24,8 @@ enum {
     POOL_CAPACITY_MAX = 16 * 1024 * 1024,
     POOL_TAKE_MAX = 1024,     /* most bytes of one pool_take() */
     POOL_TARGET_MIN = 1024,   /* what a pool is kept at that hardly served anything */
-    POOL_SLICES_MAX = 63,
-    POOL_LINES = POOL_SLICES_MAX + 1
+    POOL_SLICES = 16,
+    POOL_LINES = 64 /* a line for each slice, and one for the ring; the others are not used yet */
 };
 
 struct pool;
@@ -71,8 +71,10 @@ enum pool_answer {
 /*
  * Moves len_bytes (1 to POOL_TAKE_MAX) out of the pool into buf. Never waits for a fetch. Whether the address
  * space was copied, the bytes dropped or too old is checked before and after the copy.
+ * slice (0 to POOL_SLICES - 1): threads that draw at the same time should name different ones. now_ns: of
+ * clock_ticks_ns().
  */
-enum pool_answer pool_take(struct pool *pool, uint8_t *buf, size_t len_bytes);
+enum pool_answer pool_take(struct pool *pool, unsigned slice, int64_t now_ns, uint8_t *buf, size_t len_bytes);
 
 /* A stretch of the pool's own memory that one fetch owns, for the token to write into. */
 struct pool_fetch {

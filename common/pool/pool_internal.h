@@ -8,13 +8,13 @@
 #include "pool/ring.h"
 
 enum {
-    SLICE_BYTES = 1024,
+    SLICE_BYTES = 2048 - 64, /* so that a slice with its first line has the size of a power of two */
     SLICE_MIN = 64,       /* smaller slices than this are not worth the trip to the ring */
     SLICE_TAKE_MAX = 256, /* larger requests come out of the ring at once */
     CACHE_LINE = 64
 };
 
-/* What one processor's draws are served from. bytes[next..end) are held, all others are zero. */
+/* What some threads' draws are served from. bytes[next..end) are held, all others are zero. */
 struct slice {
     struct try_lock lock; /* guards all of this */
     uint32_t next;
@@ -27,11 +27,11 @@ struct slice {
 
 /* What changes, in memory that fork wipes. Zero bytes are a pool that is stopped. */
 struct pool_memory {
-    _Atomic uint64_t epoch; /* moves on whenever bytes held or on their way must not be used; 0: stopped */
-    _Atomic uint64_t own_sentinel;
+    _Atomic uint64_t own_epoch; /* where the pool's epoch is if there is no droppable page */
 
     pthread_mutex_t lock __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
     struct ring ring;
+    bool started;
     uint64_t last_epoch;     /* that this pool ever had, so that none comes twice */
     size_t most_bytes;       /* see pool_limit() */
     size_t target_bytes;     /* to be held, slices included */
@@ -43,16 +43,17 @@ struct pool_memory {
     struct pool_counts counts;
 
     struct health health;
-    struct slice slices[];
+    struct slice slices[POOL_SLICES];
 };
 
 /* What never changes. */
 struct pool {
     struct pool_memory *memory;
-    struct ring_memory ring_memory; /* behind the slices */
-    unsigned slice_count;
+    struct ring_memory ring_memory; /* behind struct pool_memory */
     struct pool_line *lines;
-    _Atomic uint64_t *sentinel; /* not 0 until a fork, a restore from a checkpoint, or a lack of memory */
+    /* Moves on whenever bytes held or on their way must not be used. It lies in a page that also reads zero after a
+     * restore from a checkpoint, or if memory was short, where the system has such a page. 0: serve nothing. */
+    _Atomic uint64_t *epoch;
     size_t mapped_bytes;
     struct pool_line unobserved[POOL_LINES]; /* where lines point if nobody observes */
 };

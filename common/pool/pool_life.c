@@ -3,18 +3,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/wipeonfork.h"
-
-static unsigned slices_for(size_t capacity_bytes)
-{
-    long processors = sysconf(_SC_NPROCESSORS_CONF);
-    size_t most = capacity_bytes / 4 / SLICE_BYTES;
-    size_t wanted = processors > 0 ? (size_t)processors : 1;
-    return (unsigned)min_size(min_size(wanted, most), POOL_SLICES_MAX);
-}
 
 int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lines)
 {
@@ -25,8 +16,7 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
     errno = saved_errno;
     if (p == NULL)
         return -ENOMEM;
-    unsigned slices = slices_for(capacity_bytes);
-    size_t ring_at = sizeof(struct pool_memory) + slices * sizeof(struct slice);
+    size_t ring_at = sizeof(struct pool_memory);
     void *memory;
     int rc = wipeonfork_map(&memory, ring_at + capacity_bytes);
     if (rc != 0) {
@@ -35,12 +25,11 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
     }
     *p = (struct pool){.memory = memory,
                        .ring_memory = {(uint8_t *)memory + ring_at, capacity_bytes},
-                       .slice_count = slices,
-                       .sentinel = droppable_map(),
+                       .epoch = SAFEGUARD(DROPPABLE) ? droppable_map() : NULL,
                        .mapped_bytes = ring_at + capacity_bytes};
     p->lines = lines != NULL ? lines : p->unobserved;
-    if (p->sentinel == NULL)
-        p->sentinel = &p->memory->own_sentinel;
+    if (p->epoch == NULL)
+        p->epoch = &p->memory->own_epoch;
     *pool = p;
     return 0;
 }
@@ -49,8 +38,8 @@ void pool_free(struct pool *p)
 {
     if (p == NULL)
         return;
-    if (p->sentinel != &p->memory->own_sentinel)
-        droppable_unmap(p->sentinel);
+    if (p->epoch != &p->memory->own_epoch)
+        droppable_unmap(p->epoch);
     wipeonfork_unmap(p->memory, p->mapped_bytes);
     free(p);
 }
@@ -71,15 +60,15 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     bool locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
     health_start(&m->health);
     pthread_mutex_lock(&m->lock);
-    m->counts = (struct pool_counts){.locked = locked, .droppable = p->sentinel != &m->own_sentinel};
+    m->counts = (struct pool_counts){.locked = locked, .droppable = p->epoch != &m->own_epoch};
     m->most_bytes = p->ring_memory.capacity_bytes;
     m->target_bytes = POOL_TARGET_MIN;
     m->served_lately = 0;
     m->max_age_ns = max_age_ns - clock_tick_ns();
     m->clock_offset_ns = clock_offset_ns();
     m->halved_ns = m->seen_ns = clock_ticks_ns();
-    atomic_store(p->sentinel, 1);
-    atomic_store(&m->epoch, ++m->last_epoch);
+    m->started = true;
+    atomic_store(p->epoch, ++m->last_epoch);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -88,7 +77,8 @@ void pool_stop(struct pool *p)
     struct pool_memory *m = p->memory;
     pool_drop(p, POOL_DROP_FINALIZE);
     pthread_mutex_lock(&m->lock);
-    atomic_store(&m->epoch, 0);
+    m->started = false;
+    atomic_store(p->epoch, 0);
     bool locked = m->counts.locked;
     m->counts.locked = false;
     pthread_mutex_unlock(&m->lock);
@@ -125,7 +115,7 @@ void pool_limit(struct pool *p, size_t most_bytes)
 size_t pool_wipe_slices(struct pool *p)
 {
     size_t lost = 0;
-    for (unsigned i = 0; i < p->slice_count; i++) {
+    for (unsigned i = 0; i < POOL_SLICES; i++) {
         struct slice *s = &p->memory->slices[i];
         try_lock_wait(&s->lock);
         lost += wipe_slice(s);
@@ -143,7 +133,7 @@ void pool_count(struct pool *p, struct pool_counts *counts)
     counts->target_bytes = m->target_bytes;
     counts->most_bytes = m->most_bytes;
     pthread_mutex_unlock(&m->lock);
-    for (unsigned i = 0; i < p->slice_count; i++) {
+    for (unsigned i = 0; i < POOL_SLICES; i++) {
         struct slice *s = &m->slices[i];
         try_lock_wait(&s->lock);
         counts->held_bytes += s->end - s->next;

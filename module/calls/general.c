@@ -201,7 +201,7 @@ static void forget(void)
     target_has_os_locking = false;
 }
 
-CK_RV own_C_Initialize(const struct p11_functions *functions, CK_VOID_PTR pInitArgs)
+CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functions)
 {
     for (;;) {
         switch (init_change_begin(NOT_INITIALIZED, INITIALIZING)) {
@@ -228,7 +228,7 @@ CK_RV own_C_Initialize(const struct p11_functions *functions, CK_VOID_PTR pInitA
     }
 }
 
-CK_RV own_C_Finalize(const struct p11_functions *functions, CK_VOID_PTR pReserved)
+CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;

@@ -59,8 +59,8 @@ static CK_ULONG remove_hidden(const struct policy *policy, CK_MECHANISM_TYPE *li
     return kept;
 }
 
-CK_RV own_C_GetMechanismList(const struct p11_functions *functions, CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
-                               CK_ULONG_PTR pulCount)
+CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
+                               CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
     const struct policy *policy = policy_in_force();
     CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
@@ -108,8 +108,8 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
-CK_RV own_C_GetMechanismInfo(const struct p11_functions *functions, CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
-                               CK_MECHANISM_INFO_PTR pInfo)
+CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
+                               CK_MECHANISM_INFO_PTR pInfo, const struct p11_functions *functions)
 {
     const struct policy *policy = policy_in_force();
     bool enforced = policy != NULL && !policy_is_audit(policy);

@@ -67,8 +67,7 @@ void interfaces_free(void)
     }
 }
 
-CK_RV own_C_GetFunctionList(const struct p11_functions *functions,
-                            CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
+CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList, const struct p11_functions *functions)
 {
     (void)functions;
     if (ppFunctionList == NULL)
@@ -84,8 +83,8 @@ CK_RV own_C_GetFunctionList(const struct p11_functions *functions,
     return CKR_OK;
 }
 
-CK_RV own_C_GetInterfaceList(const struct p11_functions *functions, CK_INTERFACE_PTR pInterfacesList,
-                             CK_ULONG_PTR pulCount)
+CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList,
+                             CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
     size_t count;
     CK_ULONG kept = 0;
@@ -128,8 +127,8 @@ static bool is_plain(const CK_UTF8CHAR *name, const CK_VERSION *version, CK_FLAG
            (version == NULL || (version->major == plain.major && version->minor == plain.minor));
 }
 
-CK_RV own_C_GetInterface(const struct p11_functions *functions, CK_UTF8CHAR_PTR pInterfaceName,
-                         CK_VERSION_PTR pVersion, CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName,
+                         CK_VERSION_PTR pVersion, CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags, const struct p11_functions *functions)
 {
     CK_INTERFACE *interface = NULL;
     CK_RV rv = CKR_OK;
@@ -151,13 +150,13 @@ CK_RV own_C_GetInterface(const struct p11_functions *functions, CK_UTF8CHAR_PTR 
 
 EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 {
-    return own_C_GetFunctionList(NULL, ppFunctionList);
+    return own_C_GetFunctionList(ppFunctionList, NULL);
 }
 
 EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
 EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
 {
-    return own_C_GetInterfaceList(NULL, pInterfacesList, pulCount);
+    return own_C_GetInterfaceList(pInterfacesList, pulCount, NULL);
 }
 
 EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
@@ -165,5 +164,5 @@ EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVers
 EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
                             CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
 {
-    return own_C_GetInterface(NULL, pInterfaceName, pVersion, ppInterface, flags);
+    return own_C_GetInterface(pInterfaceName, pVersion, ppInterface, flags, NULL);
 }

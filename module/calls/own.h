@@ -1,6 +1,6 @@
 /* own.h - the functions that are written by hand: the OWN rows of functions.def.
  *
- * Each takes, before its own parameters, the target's list of the same number as the list of ours that the application
+ * Each takes, behind its own parameters, the target's list of the same number as the list of ours that the application
  * called through. They answer with the target's codes wherever the target is asked.
  */
 #ifndef P11_PROXY_OWN_H
@@ -9,7 +9,7 @@
 #include "target/target.h"
 
 #define P11_UPTO 302
-#define OWN(name, ...) CK_RV own_##name(const struct p11_functions *functions, PARAMS(__VA_ARGS__));
+#define OWN(name, ...) CK_RV own_##name(PARAMS(__VA_ARGS__), const struct p11_functions *functions);
 #define ROW(name, ...)
 #include "functions.def"
 

@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "base/probes.h"
 #include "calls/own.h"
 #include "random/fill_session.h"
@@ -16,20 +17,6 @@
 #include "state/in_call.h"
 #include "state/init_state.h"
 #include "state/sessions.h"
-
-/* The slot whose pool may answer for the session, NULL if none may. */
-static inline struct slot *pooled_slot(CK_SESSION_HANDLE handle)
-{
-    const struct session *session = session_find(handle);
-    if (session == NULL)
-        return NULL;
-    struct slot *slot = atomic_load_explicit(&session->slot, memory_order_relaxed);
-    unsigned generation = atomic_load_explicit(&session->generation, memory_order_relaxed);
-    if (generation != atomic_load_explicit(&slot->generation, memory_order_relaxed))
-        return NULL;
-    /* Closed meanwhile, and the entry given to a session of another slot? */
-    return atomic_load_explicit(&session->handle, memory_order_acquire) == handle ? slot : NULL;
-}
 
 /* The slot's pool, made if the settings permit one and the token has a generator. */
 static struct pool *pool_of(const struct p11_functions *functions, struct slot *slot)
@@ -61,7 +48,8 @@ static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot
                         uint8_t *buf, CK_ULONG len_bytes)
 {
     struct pool *pool = pool_of(functions, slot);
-    bool reads_ahead = pool != NULL && pooled_slot(handle) == slot;
+    const struct session *session = session_find(handle);
+    bool reads_ahead = session != NULL && atomic_load(&session->generation) == atomic_load(&slot->generation);
     if (pool == NULL)
         return source_forward(slot, handle, buf, len_bytes);
     CK_RV rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
@@ -105,9 +93,8 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
 }
 
 /* Apart, so that a draw from the pool need not make room for what this needs. */
-__attribute__((noinline)) static CK_RV from_token(const struct p11_functions *functions,
-                                                  CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes,
-                                                  bool small)
+__attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes,
+                                                  bool small, const struct p11_functions *functions)
 {
     int cancellation;
     /* Counts that are up must come down again, though the thread is cancelled. */
@@ -119,24 +106,28 @@ __attribute__((noinline)) static CK_RV from_token(const struct p11_functions *fu
     return rv;
 }
 
-CK_RV own_C_GenerateRandom(const struct p11_functions *functions, CK_SESSION_HANDLE hSession,
-                           CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen)
+CK_RV own_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen,
+                           const struct p11_functions *functions)
 {
+    /* First, so that nothing else has to be kept over the call. */
+    int64_t now_ns = clock_ticks_ns();
+    unsigned number = 0;
     bool small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
-    struct slot *slot = small ? pooled_slot(hSession) : NULL;
+    struct slot *slot = small ? session_pooled_slot(hSession, &number) : NULL;
     struct pool *pool = slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
     if (__builtin_expect(pool != NULL, 1)) {
-        enum pool_answer answer = pool_take(pool, pRandomData, ulRandomLen);
+        enum pool_answer answer =
+            pool_take(pool, number % POOL_SLICES, now_ns, pRandomData, ulRandomLen);
         if (__builtin_expect(answer == POOL_SERVED_LOW, 0))
             filler_wants_fill(slot);
         if (__builtin_expect(answer != POOL_MISS, 1))
             return mixed(CKR_OK, pRandomData, ulRandomLen);
     }
-    return from_token(functions, hSession, pRandomData, ulRandomLen, small);
+    return from_token(hSession, pRandomData, ulRandomLen, small, functions);
 }
 
-CK_RV own_C_SeedRandom(const struct p11_functions *functions, CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed,
-                       CK_ULONG ulSeedLen)
+CK_RV own_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed,
+                       CK_ULONG ulSeedLen, const struct p11_functions *functions)
 {
     hSession = fill_session_hide(hSession);
     struct in_call_place *place = in_call_place();

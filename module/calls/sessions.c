@@ -14,8 +14,8 @@ static bool is_full(CK_RV rv)
            rv == CKR_TOKEN_RESOURCE_EXCEEDED;
 }
 
-CK_RV own_C_OpenSession(const struct p11_functions *functions, CK_SLOT_ID slotID, CK_FLAGS flags,
-                        CK_VOID_PTR pApplication, CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession)
+CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags,
+                        CK_VOID_PTR pApplication, CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -40,7 +40,7 @@ static void note_closed(struct slot *slot, bool last)
         count_pool(slot);
 }
 
-CK_RV own_C_CloseSession(const struct p11_functions *functions, CK_SESSION_HANDLE hSession)
+CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -64,7 +64,7 @@ CK_RV own_C_CloseSession(const struct p11_functions *functions, CK_SESSION_HANDL
     return rv;
 }
 
-CK_RV own_C_CloseAllSessions(const struct p11_functions *functions, CK_SLOT_ID slotID)
+CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -125,8 +125,8 @@ static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_
     return rv;
 }
 
-CK_RV own_C_Login(const struct p11_functions *functions, CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
-                  CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen)
+CK_RV own_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
+                  CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -136,9 +136,9 @@ CK_RV own_C_Login(const struct p11_functions *functions, CK_SESSION_HANDLE hSess
     return login_end(&login, hSession, userType, rv);
 }
 
-CK_RV own_C_LoginUser(const struct p11_functions *functions, CK_SESSION_HANDLE hSession,
+CK_RV own_C_LoginUser(CK_SESSION_HANDLE hSession,
                       CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen,
-                      CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen)
+                      CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -148,7 +148,7 @@ CK_RV own_C_LoginUser(const struct p11_functions *functions, CK_SESSION_HANDLE h
     return login_end(&login, hSession, userType, rv);
 }
 
-CK_RV own_C_Logout(const struct p11_functions *functions, CK_SESSION_HANDLE hSession)
+CK_RV own_C_Logout(CK_SESSION_HANDLE hSession, const struct p11_functions *functions)
 {
     hSession = fill_session_hide(hSession);
     struct slot *slot = session_slot(hSession);

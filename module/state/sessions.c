@@ -56,7 +56,7 @@ static inline size_t home_of(CK_SESSION_HANDLE handle, size_t mask)
     return (size_t)(((uint64_t)handle * 0x9E3779B97F4A7C15ULL) >> 32) & mask;
 }
 
-struct session *session_find(CK_SESSION_HANDLE handle)
+__attribute__((always_inline)) static inline struct session *find(CK_SESSION_HANDLE handle)
 {
     const struct session_index *index = current_index();
     size_t mask = index->mask;
@@ -69,6 +69,25 @@ struct session *session_find(CK_SESSION_HANDLE handle)
             return handle != CK_INVALID_HANDLE ? session : NULL;
     }
     return NULL;
+}
+
+struct session *session_find(CK_SESSION_HANDLE handle)
+{
+    return find(handle);
+}
+
+struct slot *session_pooled_slot(CK_SESSION_HANDLE handle, unsigned *number)
+{
+    const struct session *session = find(handle);
+    if (session == NULL)
+        return NULL;
+    struct slot *slot = atomic_load_explicit(&session->slot, memory_order_relaxed);
+    unsigned generation = atomic_load_explicit(&session->generation, memory_order_relaxed);
+    if (generation != atomic_load_explicit(&slot->generation, memory_order_relaxed))
+        return NULL;
+    *number = session->number;
+    /* Closed meanwhile, and the entry given to a session of another slot? */
+    return atomic_load_explicit(&session->handle, memory_order_acquire) == handle ? slot : NULL;
 }
 
 struct slot *session_slot(CK_SESSION_HANDLE handle)
@@ -137,6 +156,7 @@ static bool add_entries_locked(size_t count)
     segment->earlier = all_segments;
     all_segments = segment;
     for (size_t i = 0; i < count; i++) {
+        segment->entries[i].number = (unsigned)(state->entries + i);
         segment->entries[i].next_free = state->free_entry;
         state->free_entry = &segment->entries[i];
     }

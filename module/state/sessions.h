@@ -17,6 +17,7 @@ struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
     _Atomic(struct slot *) slot;
     atomic_uint generation;  /* the slot's when the token last answered for this session */
+    unsigned number;         /* of the entry; threads with different sessions use different slices of a pool */
     atomic_bool never_pooled; /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
     atomic_bool operating;   /* it has a cryptographic operation open */
     atomic_uint digest_info; /* bits of enum purpose: the operation's data may be a DigestInfo */
@@ -28,6 +29,10 @@ struct session *session_find(CK_SESSION_HANDLE handle);
 
 /* The slot of the live session of that handle, or NULL. Any thread, no lock. */
 struct slot *session_slot(CK_SESSION_HANDLE handle);
+
+/* The same, if the slot's pool may answer for the session: the token has answered for it since anything happened that
+ * may have ended it. *number is the entry's. Any thread, no lock. */
+struct slot *session_pooled_slot(CK_SESSION_HANDLE handle, unsigned *number);
 
 /* How many calls that close many sessions have ended. To be read before the token opens a session. */
 unsigned sessions_closings(void);

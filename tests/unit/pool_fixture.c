@@ -1,4 +1,5 @@
 /* pool_fixture.c - a pool, a token whose every word is known, and clocks, processor and kernel as the test likes. */
+#include "base/clock.h"
 #include "pool_fixture.h"
 
 #include <errno.h>
@@ -118,14 +119,14 @@ struct pool_counts counts(void)
 uint64_t draws_of_slices(void)
 {
     uint64_t draws = 0;
-    for (size_t i = 0; i < POOL_SLICES_MAX; i++)
+    for (size_t i = 0; i < POOL_SLICES; i++)
         draws += atomic_load(&lines[i].draws);
     return draws;
 }
 
 uint64_t draws_of_ring(void)
 {
-    return atomic_load(&lines[POOL_SLICES_MAX].draws);
+    return atomic_load(&lines[POOL_SLICES].draws);
 }
 
 uint64_t drawn_bytes(void)
@@ -196,7 +197,7 @@ size_t take_all(size_t piece_bytes)
 {
     uint8_t piece[POOL_TAKE_MAX];
     size_t got = 0;
-    while (pool_take(pool, piece, piece_bytes) != POOL_MISS) {
+    while (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, piece_bytes) != POOL_MISS) {
         if (piece_bytes % WORD_BYTES == 0)
             ck_assert_uint_eq(serve_words(piece, piece_bytes), 0);
         got += piece_bytes;

@@ -1,5 +1,6 @@
 /* test_pool.c - a pool serves each byte once, in whole, to its own process, and keeps no copy. */
 #include "pool_fixture.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,12 +17,12 @@ START_TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
     struct pool_fetch f;
     ck_assert_int_eq(pool_create(&idle, CAPACITY, NULL), 0);
     ck_assert_uint_eq(pool_capacity(idle), CAPACITY);
-    ck_assert_int_eq(pool_take(idle, piece, 1), POOL_MISS);
+    ck_assert_int_eq(pool_take(idle, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
     ck_assert(!pool_fetch_begin(idle, KIB, 16, &f));
     pool_start(idle, MAX_AGE_NS, false);
-    ck_assert_int_eq(pool_take(idle, piece, 1), POOL_MISS);
+    ck_assert_int_eq(pool_take(idle, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
     ck_assert_uint_ne(fetch_most(idle, KIB, 16), 0);
-    ck_assert_int_ne(pool_take(idle, piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(idle, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
     pool_free(idle);
     pool_free(NULL);
 }
@@ -62,7 +63,7 @@ START_TEST(what_went_in_comes_out_once_and_in_order)
         ;
     uint64_t left = counts().held_bytes;
     size_t wrong = 0;
-    for (; pool_take(pool, piece, size) != POOL_MISS; left -= size)
+    for (; pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size) != POOL_MISS; left -= size)
         for (size_t i = 0; i < size; i++)
             wrong += piece[i] != stream_byte(position++);
     ck_assert_uint_eq(wrong, 0);
@@ -74,7 +75,7 @@ END_TEST
 START_TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
 {
     fetch(8);
-    ck_assert_int_eq(pool_take(pool, piece, POOL_TAKE_MAX), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, POOL_TAKE_MAX), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, sizeof piece);
 }
 END_TEST
@@ -84,7 +85,7 @@ START_TEST(a_draw_writes_no_byte_behind_its_own)
     raise_target(4 * KIB);
     for (size_t size = 1; size < POOL_TAKE_MAX; size += size < 40 ? 1 : 61) {
         memset(piece, 0xee, sizeof piece);
-        if (pool_take(pool, piece, size) == POOL_MISS)
+        if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size) == POOL_MISS)
             raise_target(4 * KIB);
         ck_assert_uint_eq(piece[size], 0xee);
         ck_assert_mem_eq(piece + size, piece + size + 1, sizeof piece - size - 1);
@@ -92,29 +93,28 @@ START_TEST(a_draw_writes_no_byte_behind_its_own)
 }
 END_TEST
 
-START_TEST(small_draws_come_out_of_the_processors_slice_and_large_ones_out_of_the_ring)
+START_TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
 {
     raise_target(CAPACITY);
-    for (processor = 0; processor < 200; processor += 7)
-        ck_assert_int_ne(pool_take(pool, piece, 16), POOL_MISS);
-    processor = 0;
+    for (unsigned slice = 0; slice < POOL_SLICES; slice++)
+        ck_assert_int_ne(pool_take(pool, slice, clock_ticks_ns(), piece, 16), POOL_MISS);
     ck_assert_uint_eq(draws_of_ring(), 0);
-    ck_assert_int_ne(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
     ck_assert_uint_eq(draws_of_ring(), 1);
     ck_assert_uint_eq(drawn_bytes(), 16 * draws_of_slices() + KIB);
 }
 END_TEST
 
-START_TEST(what_is_left_of_a_slice_is_served_to_its_processor_only)
+START_TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
 {
-    raise_target(4 * KIB);
-    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
-    processor = 1;
+    raise_target(CAPACITY);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 1, clock_ticks_ns(), piece, 8), POOL_MISS);
     ck_assert_uint_ne(take_all(8), 0);
     size_t left = (size_t)counts().held_bytes;
     ck_assert_uint_ne(left, 0);
-    processor = 0;
-    ck_assert_uint_eq(take_all(8), left);
+    while (left >= 8 && pool_take(pool, /* slice= */ 1, clock_ticks_ns(), piece, 8) != POOL_MISS)
+        left -= 8;
+    ck_assert_uint_eq(left, 0);
     ck_assert_uint_eq(counts().held_bytes, 0);
 }
 END_TEST
@@ -176,8 +176,8 @@ static struct pool_fetch in_flight;
 static void hold_everywhere(void)
 {
     raise_target(4 * KIB);
-    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
-    ck_assert_int_ne(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
     ck_assert(pool_fetch_begin(pool, 2 * KIB, 8, &in_flight));
     token_writes(in_flight.bytes, in_flight.len_bytes);
     ck_assert_uint_ne(words_in_memory(), 0);
@@ -188,7 +188,7 @@ START_TEST(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away)
     hold_everywhere();
     struct pool_counts before = counts();
     pool_drop(pool, (enum pool_drop)_i);
-    ck_assert_int_eq(pool_take(pool, piece, 1), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
     ck_assert_uint_eq(counts().drops[_i], before.drops[_i] + 1);
     ck_assert_uint_eq(counts().dropped_bytes, before.held_bytes);
     /* The draw that caused the fetch began before the drop and gets its bytes. No later one does. */
@@ -205,7 +205,7 @@ START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
 {
     hold_everywhere();
     pool_stop(pool);
-    ck_assert_int_eq(pool_take(pool, piece, 1), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
     ck_assert_uint_eq(counts().held_bytes, 0);
     struct pool_fetch f;
     if (_i == 0)
@@ -218,7 +218,7 @@ START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
     ck_assert_uint_eq(counts().held_bytes, 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
-    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
 }
 END_TEST
 
@@ -227,15 +227,15 @@ START_TEST(memory_has_the_words_that_are_held_and_no_other)
 {
     raise_target(8 * KIB);
     for (size_t size = 8; size <= POOL_TAKE_MAX; size *= 2) {
-        ck_assert_int_ne(pool_take(pool, piece, size), POOL_MISS);
+        ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size), POOL_MISS);
         ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
         memset(piece, 0, sizeof piece);
     }
     pool_limit(pool, 2 * KIB);
     ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
     now_ns += MAX_AGE_NS;
-    ck_assert_int_eq(pool_take(pool, piece, 8), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
 END_TEST
@@ -244,7 +244,7 @@ static int finds_nothing_and_starts_afresh(void)
 {
     struct pool_fetch f;
     memset(piece, 0, sizeof piece);
-    if (pool_take(pool, piece, 8) != POOL_MISS || pool_take(pool, piece, KIB) != POOL_MISS)
+    if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) != POOL_MISS || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB) != POOL_MISS)
         return 1;
     if (pool_fetch_begin(pool, KIB, 8, &f) || counts().held_bytes != 0)
         return 2;
@@ -253,9 +253,9 @@ static int finds_nothing_and_starts_afresh(void)
     if (memcmp(piece, zeros, sizeof piece) != 0 || words_in_memory() != 0)
         return 4;
     pool_start(pool, MAX_AGE_NS, false);
-    if (pool_take(pool, piece, 8) != POOL_MISS || fetch(8) == 0)
+    if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) != POOL_MISS || fetch(8) == 0)
         return 5;
-    return pool_take(pool, piece, 8) == POOL_MISS ? 6 : 0;
+    return pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) == POOL_MISS ? 6 : 0;
 }
 
 START_TEST(a_child_finds_nothing_and_can_start_afresh)
@@ -300,7 +300,7 @@ START_TEST(errno_is_kept)
     ck_assert(pool_fetch_begin(other, KIB, 8, &f));
     token_writes(f.bytes, f.len_bytes);
     pool_fetch_end(other, &f, f.len_bytes, piece, 8);
-    pool_take(other, piece, 8);
+    pool_take(other, /* slice= */ 0, clock_ticks_ns(), piece, 8);
     pool_drop(other, POOL_DROP_TOKEN);
     pool_limit(other, POOL_TARGET_MIN);
     pool_stop(other);
@@ -322,8 +322,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed);
     tcase_add_test(tcase, a_draw_writes_no_byte_behind_its_own);
     tcase_add_test(tcase,
-                   small_draws_come_out_of_the_processors_slice_and_large_ones_out_of_the_ring);
-    tcase_add_test(tcase, what_is_left_of_a_slice_is_served_to_its_processor_only);
+                   small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring);
+    tcase_add_test(tcase, what_is_left_of_a_slice_is_served_from_that_slice_only);
     tcase_add_test(tcase, only_bytes_that_are_good_are_held);
     tcase_add_test(tcase, a_fetch_shorter_than_its_callers_request_gives_it_all);
     tcase_add_test(tcase, there_is_one_fetch_at_a_time);

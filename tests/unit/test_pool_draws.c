@@ -1,5 +1,6 @@
 /* test_pool_draws.c - what may happen in the middle of a draw: between the copy and the check after it. */
 #include "pool_fixture.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static void prepare(int source)
 {
     size = source == FROM_SLICE ? 16 : KIB;
     raise_target(8 * KIB);
-    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
     memset(piece, 0, sizeof piece);
 }
 
@@ -32,7 +33,7 @@ static enum pool_answer take_during(void (*what)(void))
 {
     event = what;
     pool_test_hook = step_in;
-    enum pool_answer answer = pool_take(pool, piece, size);
+    enum pool_answer answer = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size);
     ck_assert_ptr_null(pool_test_hook);
     return answer;
 }
@@ -90,13 +91,13 @@ START_TEST(bytes_of_a_restored_memory_image_are_not_served)
     uint64_t held = counts().held_bytes;
     ck_assert_int_eq(take_during(lose_the_droppable_page), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, size);
-    ck_assert_int_eq(pool_take(pool, piece, 8), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, piece, KIB), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
     ck_assert_uint_eq(counts().drops[POOL_DROP_MEMORY], 1);
     ck_assert_uint_eq(counts().dropped_bytes, held);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
-    ck_assert_int_ne(pool_take(pool, piece, 8), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
 }
 END_TEST
 
@@ -108,7 +109,7 @@ START_TEST(without_new_proof_of_wiping_a_restored_pool_stays_empty)
     SKIP_IF(droppable_page == NULL, "this kernel has no MAP_DROPPABLE");
     lose_the_droppable_page();
     madvise_answer = _i == 0 ? 1 : -1;
-    enum pool_answer answer = pool_take(pool, piece, size);
+    enum pool_answer answer = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size);
     madvise_answer = 0;
     ck_assert_int_eq(answer, POOL_MISS);
     ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
@@ -126,7 +127,7 @@ START_TEST(without_a_droppable_page_a_pool_works_too)
     pool_count(other, &now);
     ck_assert(!now.droppable);
     ck_assert_uint_ne(fetch_most(other, KIB, 8), 0);
-    ck_assert_int_ne(pool_take(other, piece, 16), POOL_MISS);
+    ck_assert_int_ne(pool_take(other, /* slice= */ 0, clock_ticks_ns(), piece, 16), POOL_MISS);
     pool_free(other);
 }
 END_TEST
@@ -146,7 +147,7 @@ START_TEST(a_process_copied_during_a_draw_serves_nothing)
     enum pool_answer answer = take_during(copy_this_process);
     if (copy == 0)
         _exit(answer != POOL_MISS || memcmp(piece, zeros, size) != 0 ||
-              pool_take(pool, piece, 1) != POOL_MISS);
+              pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1) != POOL_MISS);
     expect_success(copy);
     ck_assert_int_ne(answer, POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
@@ -157,7 +158,7 @@ END_TEST
 static void draw_on_the_same_processor(void)
 {
     uint8_t other[16];
-    ck_assert_int_ne(pool_take(pool, other, sizeof other), POOL_MISS);
+    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), other, sizeof other), POOL_MISS);
     ck_assert_uint_eq(serve_words(other, sizeof other), 0);
 }
 

@@ -1,5 +1,6 @@
 /* test_pool_threads.c - many threads draw, fetch, drop and fork at once, and no word is served twice. */
 #include "pool_fixture.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static void draw(uint32_t *seed)
     size_t words =
         next_random(seed) % 8 == 0 ? next_random(seed) % 128 + 1 : next_random(seed) % 8 + 1;
     size_t len_bytes = words * WORD_BYTES;
-    bool served = pool_take(pool, buf, len_bytes) != POOL_MISS;
+    bool served = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, len_bytes) != POOL_MISS;
     if (!served && pool_fetch_begin(pool, 4 * KIB, len_bytes, &f)) {
         token_writes(f.bytes, f.len_bytes);
         served = pool_fetch_end(pool, &f, f.len_bytes / WORD_BYTES * WORD_BYTES, buf, len_bytes) ==
@@ -110,11 +111,11 @@ START_TEST(a_child_of_a_busy_process_does_not_hang_and_finds_nothing)
         if (copy == 0) {
             uint8_t buf[POOL_TAKE_MAX];
             struct pool_fetch f;
-            if (pool_take(pool, buf, 8) != POOL_MISS || pool_take(pool, buf, KIB) != POOL_MISS ||
+            if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, 8) != POOL_MISS || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, KIB) != POOL_MISS ||
                 pool_fetch_begin(pool, KIB, 8, &f) || counts().held_bytes != 0)
                 _exit(1);
             pool_start(pool, MAX_AGE_NS, false);
-            _exit(fetch(8) == 0 || pool_take(pool, buf, 8) == POOL_MISS ? 2 : 0);
+            _exit(fetch(8) == 0 || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, 8) == POOL_MISS ? 2 : 0);
         }
         expect_success(copy);
     }
