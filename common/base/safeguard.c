@@ -9,11 +9,14 @@ enum safeguard safeguard_left_out = SAFEGUARDS;
 
 __attribute__((constructor)) static void choose(void)
 {
-    static const char *const names[SAFEGUARDS] = {
-        [SAFEGUARD_FORK] = "FORK",           [SAFEGUARD_DROPPABLE] = "DROPPABLE",
-        [SAFEGUARD_POST_COPY] = "POST_COPY", [SAFEGUARD_WIPE] = "WIPE",
-        [SAFEGUARD_AGE] = "AGE",             [SAFEGUARD_SEED] = "SEED",
-        [SAFEGUARD_HEALTH] = "HEALTH",       [SAFEGUARD_LOCK] = "LOCK"};
+    static const char *const names[SAFEGUARDS] = {[SAFEGUARD_FORK] = "FORK",
+                                                  [SAFEGUARD_DROPPABLE] = "DROPPABLE",
+                                                  [SAFEGUARD_POST_COPY] = "POST_COPY",
+                                                  [SAFEGUARD_WIPE] = "WIPE",
+                                                  [SAFEGUARD_AGE] = "AGE",
+                                                  [SAFEGUARD_SEED] = "SEED",
+                                                  [SAFEGUARD_HEALTH] = "HEALTH",
+                                                  [SAFEGUARD_LOCK] = "LOCK"};
     const char *name = secure_getenv("P11_PROXY_TEST_WITHOUT");
     for (unsigned i = 0; name != NULL && i < SAFEGUARDS; i++)
         if (strcmp(name, names[i]) == 0)

@@ -150,7 +150,8 @@ static bool is_repeated(struct health *h, const uint8_t *bytes, size_t len_bytes
         const uint8_t *block = bytes + i * HEALTH_BLOCK_BYTES;
         size_t place = (size_t)(load64(block) ^ load64(block + 8)) & (place_count - 1);
         for (; h->places[place] != 0; place = (place + 1) & (place_count - 1))
-            if (are_equal_blocks(bytes + (size_t)(h->places[place] - 1) * HEALTH_BLOCK_BYTES, block))
+            if (are_equal_blocks(bytes + (size_t)(h->places[place] - 1) * HEALTH_BLOCK_BYTES,
+                                 block))
                 return true;
         h->places[place] = (uint16_t)(i + 1);
     }
@@ -184,7 +185,8 @@ static uint64_t digest(const uint64_t key[2], const uint8_t *block)
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
                      key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
     for (size_t i = 0; i <= HEALTH_BLOCK_BYTES; i += 8) {
-        uint64_t word = i < HEALTH_BLOCK_BYTES ? load64(block + i) : (uint64_t)HEALTH_BLOCK_BYTES << 56;
+        uint64_t word =
+            i < HEALTH_BLOCK_BYTES ? load64(block + i) : (uint64_t)HEALTH_BLOCK_BYTES << 56;
         v[3] ^= word;
         sip_rounds(v, 2);
         v[0] ^= word;
@@ -219,7 +221,8 @@ enum health_result health_test(struct health *h, const uint8_t *bytes, size_t le
         pthread_mutex_lock(&h->lock);
         if (is_biased(h, bytes + done, window))
             result = HEALTH_BIASED;
-        else if (is_repeated(h, bytes + done, window) || (done == 0 && came_before(h, bytes, len_bytes)))
+        else if (is_repeated(h, bytes + done, window) ||
+                 (done == 0 && came_before(h, bytes, len_bytes)))
             result = HEALTH_REPEATED;
         pthread_mutex_unlock(&h->lock);
     }

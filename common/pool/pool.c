@@ -175,8 +175,9 @@ static void count_dropped(struct pool *p, size_t len_bytes)
     pthread_mutex_unlock(&p->memory->lock);
 }
 
-static inline enum pool_answer take_from_slice_locked(struct pool *p, struct slice *s, struct pool_line *line,
-                                                      int64_t now_ns, uint8_t *buf, size_t len_bytes)
+static inline enum pool_answer take_from_slice_locked(struct pool *p, struct slice *s,
+                                                      struct pool_line *line, int64_t now_ns,
+                                                      uint8_t *buf, size_t len_bytes)
 {
     bool low = false;
     if (s->end - s->next < len_bytes || now_ns != s->checked_ns || !is_intact(p, s->epoch)) {
@@ -221,11 +222,13 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     return answer;
 }
 
-enum pool_answer pool_take(struct pool *p, unsigned slice, int64_t now_ns, uint8_t *buf, size_t len_bytes)
+enum pool_answer pool_take(struct pool *p, unsigned slice, int64_t now_ns, uint8_t *buf,
+                           size_t len_bytes)
 {
     struct slice *s = &p->memory->slices[slice];
     if (len_bytes <= SLICE_TAKE_MAX && (!SAFEGUARD(LOCK) || try_lock_acquire(&s->lock))) {
-        enum pool_answer answer = take_from_slice_locked(p, s, &p->lines[slice], now_ns, buf, len_bytes);
+        enum pool_answer answer =
+            take_from_slice_locked(p, s, &p->lines[slice], now_ns, buf, len_bytes);
         try_lock_release(&s->lock);
         if (answer != POOL_MISS)
             return answer;
@@ -248,7 +251,8 @@ static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t mo
     return min_size(min_size(wanted, room + caller_bytes), most_bytes);
 }
 
-bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, struct pool_fetch *fetch)
+bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes,
+                      struct pool_fetch *fetch)
 {
     struct pool_memory *m = p->memory;
     *fetch = (struct pool_fetch){0};
@@ -275,8 +279,8 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, st
     return true;
 }
 
-size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_bytes, uint8_t *caller_buf,
-                      size_t caller_bytes)
+size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_bytes,
+                      uint8_t *caller_buf, size_t caller_bytes)
 {
     struct pool_memory *m = p->memory;
     caller_bytes = min_size(caller_bytes, good_bytes);

@@ -22,8 +22,8 @@
 enum {
     POOL_CAPACITY_MIN = 4 * 1024,
     POOL_CAPACITY_MAX = 16 * 1024 * 1024,
-    POOL_TAKE_MAX = 1024,     /* most bytes of one pool_take() */
-    POOL_TARGET_MIN = 1024,   /* what a pool is kept at that hardly served anything */
+    POOL_TAKE_MAX = 1024,   /* most bytes of one pool_take() */
+    POOL_TARGET_MIN = 1024, /* what a pool is kept at that hardly served anything */
     POOL_SLICES = 16,
     POOL_LINES = 64 /* a line for each slice, and one for the ring; the others are not used yet */
 };
@@ -74,7 +74,8 @@ enum pool_answer {
  * slice (0 to POOL_SLICES - 1): threads that draw at the same time should name different ones. now_ns: of
  * clock_ticks_ns().
  */
-enum pool_answer pool_take(struct pool *pool, unsigned slice, int64_t now_ns, uint8_t *buf, size_t len_bytes);
+enum pool_answer pool_take(struct pool *pool, unsigned slice, int64_t now_ns, uint8_t *buf,
+                           size_t len_bytes);
 
 /* A stretch of the pool's own memory that one fetch owns, for the token to write into. */
 struct pool_fetch {
@@ -114,8 +115,8 @@ enum pool_drop {
     POOL_DROP_SESSIONS, /* the last session closed, or all, while somebody was logged in */
     POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
     POOL_DROP_FINALIZE,
-    POOL_DROP_CLOCK,    /* the clock stepped: suspended, restored or set */
-    POOL_DROP_MEMORY,   /* the droppable page vanished: restored, or memory was short */
+    POOL_DROP_CLOCK,  /* the clock stepped: suspended, restored or set */
+    POOL_DROP_MEMORY, /* the droppable page vanished: restored, or memory was short */
     POOL_DROP_HEALTH,
     POOL_DROP_CAUSES
 };

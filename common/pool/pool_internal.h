@@ -8,7 +8,8 @@
 #include "pool/ring.h"
 
 enum {
-    SLICE_BYTES = 2048 - 64, /* so that a slice with its first line has the size of a power of two */
+    SLICE_BYTES =
+        2048 - 64,        /* so that a slice with its first line has the size of a power of two */
     SLICE_MIN = 64,       /* smaller slices than this are not worth the trip to the ring */
     SLICE_TAKE_MAX = 256, /* larger requests come out of the ring at once */
     CACHE_LINE = 64
@@ -29,7 +30,8 @@ struct slice {
 struct pool_memory {
     _Atomic uint64_t own_epoch; /* where the pool's epoch is if there is no droppable page */
 
-    pthread_mutex_t lock __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
+    pthread_mutex_t lock
+        __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
     struct ring ring;
     bool started;
     uint64_t last_epoch;     /* that this pool ever had, so that none comes twice */

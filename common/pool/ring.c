@@ -55,7 +55,8 @@ void ring_close(struct ring *ring, const struct ring_memory *memory, size_t from
     ring->held_bytes += upto - from;
     /* Short of segments, the newest one takes in what follows it under its own, older time. Those bytes
      * expire early; none expires late. */
-    bool follows = ring->count != 0 && newest(ring)->end == start && start % memory->capacity_bytes != 0;
+    bool follows =
+        ring->count != 0 && newest(ring)->end == start && start % memory->capacity_bytes != 0;
     if (follows && ring->count >= RING_SEGMENTS / 2) {
         newest(ring)->end = end;
         return;
@@ -70,7 +71,8 @@ static void remove_oldest(struct ring *ring)
     ring->count--;
 }
 
-int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf, size_t len_bytes)
+int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf,
+                  size_t len_bytes)
 {
     int64_t fetched_ns = ring_oldest_ns(ring);
     while (len_bytes > 0 && ring->count != 0) {

@@ -46,7 +46,8 @@ void ring_close(struct ring *ring, const struct ring_memory *memory, size_t from
 
 /* Moves len_bytes, of which at least so many are held, to buf and wipes them behind. Returns when the oldest
  * of them was fetched. */
-int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf, size_t len_bytes);
+int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf,
+                  size_t len_bytes);
 
 /* Bytes in the oldest segment, 0 if there is none. */
 size_t ring_oldest_bytes(const struct ring *ring);

@@ -97,7 +97,8 @@ struct p11_functions *own_list(unsigned number)
 _Static_assert(offsetof(struct p11_functions, C_GetInterfaceList) == sizeof(CK_FUNCTION_LIST) &&
                    sizeof(CK_FUNCTION_LIST) == (FUNCTIONS_2_40 + 1) * sizeof(void *),
                "2.40 has 68 functions");
-_Static_assert(offsetof(struct p11_functions, C_EncapsulateKey) == (FUNCTIONS_3_0 + 1) * sizeof(void *),
+_Static_assert(offsetof(struct p11_functions, C_EncapsulateKey) ==
+                   (FUNCTIONS_3_0 + 1) * sizeof(void *),
                "3.0 has 92 functions");
 _Static_assert(sizeof(struct p11_functions) == (FUNCTIONS_3_2 + 1) * sizeof(void *),
                "3.2 has 104 functions");

@@ -62,7 +62,8 @@ __attribute__((noinline)) static void prefix_origin(struct message *message)
     char origin[PATH_MAX];
     struct message why = *message;
     message_set(message, "%s: %s",
-                config_origin(config_find(settings(), "x-target"), origin, sizeof origin), why.text);
+                config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
+                why.text);
 }
 
 static bool load_target(struct message *message, bool heard)
@@ -98,8 +99,8 @@ static bool target_is_initialized(const struct p11_functions *functions)
     return functions->C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED;
 }
 
-static CK_RV initialize_target(const struct p11_functions *functions, void *callers, bool want_thread,
-                               bool *thread_permitted)
+static CK_RV initialize_target(const struct p11_functions *functions, void *callers,
+                               bool want_thread, bool *thread_permitted)
 {
     struct init_plan plan;
     init_plan(&plan, callers, want_thread, settings()->target_init);
@@ -143,8 +144,9 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
     else
         log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
                   config->target, origin, rv,
-                  config->target_init != NULL ? "; x-target-init is set, and few targets take a string"
-                                              : "");
+                  config->target_init != NULL
+                      ? "; x-target-init is set, and few targets take a string"
+                      : "");
 }
 
 static void begin_to_count(bool pools, bool threads)

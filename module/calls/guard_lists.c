@@ -22,8 +22,8 @@ static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
  * The whole list in one piece, so that what is counted is what is copied. *list is the caller's to free(),
  * unless it is usual.
  */
-static CK_RV fetch_list(const struct p11_functions *functions, CK_SLOT_ID slot, CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list,
-                        CK_ULONG *count)
+static CK_RV fetch_list(const struct p11_functions *functions, CK_SLOT_ID slot,
+                        CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list, CK_ULONG *count)
 {
     CK_ULONG room = MECHANISMS_USUAL;
     CK_RV rv = CKR_BUFFER_TOO_SMALL;
@@ -60,7 +60,7 @@ static CK_ULONG remove_hidden(const struct policy *policy, CK_MECHANISM_TYPE *li
 }
 
 CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
-                               CK_ULONG_PTR pulCount, const struct p11_functions *functions)
+                             CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
     const struct policy *policy = policy_in_force();
     CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
@@ -108,8 +108,8 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
-CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type,
-                               CK_MECHANISM_INFO_PTR pInfo, const struct p11_functions *functions)
+CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo,
+                             const struct p11_functions *functions)
 {
     const struct policy *policy = policy_in_force();
     bool enforced = policy != NULL && !policy_is_audit(policy);

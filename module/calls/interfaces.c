@@ -14,7 +14,7 @@ static const char standard_name[] = "PKCS 11";
 static struct given {
     CK_INTERFACE interface;
     struct given *earlier;
-} *given;
+} * given;
 static pthread_mutex_t given_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A vendor's interface leads past the policy, since what its functions take is not known. */
@@ -67,7 +67,8 @@ void interfaces_free(void)
     }
 }
 
-CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList, const struct p11_functions *functions)
+CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
+                            const struct p11_functions *functions)
 {
     (void)functions;
     if (ppFunctionList == NULL)
@@ -83,8 +84,8 @@ CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList, const struc
     return CKR_OK;
 }
 
-CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList,
-                             CK_ULONG_PTR pulCount, const struct p11_functions *functions)
+CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount,
+                             const struct p11_functions *functions)
 {
     size_t count;
     CK_ULONG kept = 0;
@@ -108,7 +109,8 @@ CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList,
 }
 
 /* As the target's own C_GetInterface answers. */
-static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS flags, CK_INTERFACE **ours)
+static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS flags,
+                         CK_INTERFACE **ours)
 {
     CK_INTERFACE *interface = NULL;
     CK_RV rv = target_get_interface()(name, version, &interface, flags);
@@ -127,8 +129,9 @@ static bool is_plain(const CK_UTF8CHAR *name, const CK_VERSION *version, CK_FLAG
            (version == NULL || (version->major == plain.major && version->minor == plain.minor));
 }
 
-CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName,
-                         CK_VERSION_PTR pVersion, CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags, const struct p11_functions *functions)
+CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                         CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags,
+                         const struct p11_functions *functions)
 {
     CK_INTERFACE *interface = NULL;
     CK_RV rv = CKR_OK;

@@ -8,7 +8,7 @@
 
 #include "target/target.h"
 
-#define P11_UPTO 302
+#define P11_UPTO       302
 #define OWN(name, ...) CK_RV own_##name(PARAMS(__VA_ARGS__), const struct p11_functions *functions);
 #define ROW(name, ...)
 #include "functions.def"

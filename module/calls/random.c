@@ -27,7 +27,8 @@ static struct pool *pool_of(const struct p11_functions *functions, struct slot *
     if (atomic_load(&slot->generator) == GENERATOR_UNKNOWN) {
         if (functions->C_GetTokenInfo(slot->id, &info) != CKR_OK)
             return NULL;
-        atomic_store(&slot->generator, (info.flags & CKF_RNG) != 0 ? GENERATOR_PRESENT : GENERATOR_NONE);
+        atomic_store(&slot->generator,
+                     (info.flags & CKF_RNG) != 0 ? GENERATOR_PRESENT : GENERATOR_NONE);
         count_token(slot, info.label);
     }
     if (atomic_load(&slot->generator) != GENERATOR_PRESENT)
@@ -44,12 +45,13 @@ static void note_answered(CK_SESSION_HANDLE handle, unsigned generation)
 }
 
 /* A small request on a session that is known. */
-static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot, CK_SESSION_HANDLE handle,
-                        uint8_t *buf, CK_ULONG len_bytes)
+static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot,
+                        CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes)
 {
     struct pool *pool = pool_of(functions, slot);
     const struct session *session = session_find(handle);
-    bool reads_ahead = session != NULL && atomic_load(&session->generation) == atomic_load(&slot->generation);
+    bool reads_ahead =
+        session != NULL && atomic_load(&session->generation) == atomic_load(&slot->generation);
     if (pool == NULL)
         return source_forward(slot, handle, buf, len_bytes);
     CK_RV rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
@@ -93,8 +95,9 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
 }
 
 /* Apart, so that a draw from the pool need not make room for what this needs. */
-__attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes,
-                                                  bool small, const struct p11_functions *functions)
+__attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint8_t *buf,
+                                                  CK_ULONG len_bytes, bool small,
+                                                  const struct p11_functions *functions)
 {
     int cancellation;
     /* Counts that are up must come down again, though the thread is cancelled. */
@@ -106,15 +109,16 @@ __attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint
     return rv;
 }
 
-CK_RV own_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, CK_ULONG ulRandomLen,
-                           const struct p11_functions *functions)
+CK_RV own_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
+                           CK_ULONG ulRandomLen, const struct p11_functions *functions)
 {
     /* First, so that nothing else has to be kept over the call. */
     int64_t now_ns = clock_ticks_ns();
     unsigned number = 0;
     bool small = pRandomData != NULL && ulRandomLen - 1 < POOL_TAKE_MAX;
     struct slot *slot = small ? session_pooled_slot(hSession, &number) : NULL;
-    struct pool *pool = slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
+    struct pool *pool =
+        slot != NULL ? atomic_load_explicit(&slot->pool, memory_order_acquire) : NULL;
     if (__builtin_expect(pool != NULL, 1)) {
         enum pool_answer answer =
             pool_take(pool, number % POOL_SLICES, now_ns, pRandomData, ulRandomLen);
@@ -126,8 +130,8 @@ CK_RV own_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData, 
     return from_token(hSession, pRandomData, ulRandomLen, small, functions);
 }
 
-CK_RV own_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed,
-                       CK_ULONG ulSeedLen, const struct p11_functions *functions)
+CK_RV own_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen,
+                       const struct p11_functions *functions)
 {
     hSession = fill_session_hide(hSession);
     struct in_call_place *place = in_call_place();

@@ -14,8 +14,9 @@ static bool is_full(CK_RV rv)
            rv == CKR_TOKEN_RESOURCE_EXCEEDED;
 }
 
-CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags,
-                        CK_VOID_PTR pApplication, CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession, const struct p11_functions *functions)
+CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
+                        CK_NOTIFY Notify, CK_SESSION_HANDLE_PTR phSession,
+                        const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -110,7 +111,8 @@ static struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_typ
     return login;
 }
 
-static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV rv)
+static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_USER_TYPE user_type,
+                       CK_RV rv)
 {
     in_call_end(login->place);
     /* A context-specific login belongs to one operation and changes no one's state. */
@@ -125,8 +127,8 @@ static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_
     return rv;
 }
 
-CK_RV own_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
-                  CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen, const struct p11_functions *functions)
+CK_RV own_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
+                  CK_ULONG ulPinLen, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
@@ -136,9 +138,9 @@ CK_RV own_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType,
     return login_end(&login, hSession, userType, rv);
 }
 
-CK_RV own_C_LoginUser(CK_SESSION_HANDLE hSession,
-                      CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen,
-                      CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen, const struct p11_functions *functions)
+CK_RV own_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
+                      CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen,
+                      const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;

@@ -23,8 +23,8 @@ static void note_listed(const CK_SLOT_ID *listed, CK_ULONG count)
     }
 }
 
-CK_RV own_C_GetSlotList(CK_BBOOL tokenPresent,
-                        CK_SLOT_ID_PTR pSlotList, CK_ULONG_PTR pulCount, const struct p11_functions *functions)
+CK_RV own_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList, CK_ULONG_PTR pulCount,
+                        const struct p11_functions *functions)
 {
     CK_RV rv = functions->C_GetSlotList(tokenPresent, pSlotList, pulCount);
     if (rv == CKR_OK && pSlotList != NULL && pulCount != NULL)
@@ -34,7 +34,8 @@ CK_RV own_C_GetSlotList(CK_BBOOL tokenPresent,
     return rv;
 }
 
-CK_RV own_C_GetSlotInfo(CK_SLOT_ID slotID, CK_SLOT_INFO_PTR pInfo, const struct p11_functions *functions)
+CK_RV own_C_GetSlotInfo(CK_SLOT_ID slotID, CK_SLOT_INFO_PTR pInfo,
+                        const struct p11_functions *functions)
 {
     CK_RV rv = functions->C_GetSlotInfo(slotID, pInfo);
     bool empty = rv == CKR_OK && pInfo != NULL && (pInfo->flags & CKF_TOKEN_PRESENT) == 0;
@@ -42,8 +43,8 @@ CK_RV own_C_GetSlotInfo(CK_SLOT_ID slotID, CK_SLOT_INFO_PTR pInfo, const struct 
     return rv;
 }
 
-CK_RV own_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot,
-                             CK_VOID_PTR pReserved, const struct p11_functions *functions)
+CK_RV own_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR pReserved,
+                             const struct p11_functions *functions)
 {
     CK_RV rv = functions->C_WaitForSlotEvent(flags, pSlot, pReserved);
     struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
@@ -59,7 +60,8 @@ static void subtract_one(CK_ULONG *count)
         --*count;
 }
 
-CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo, const struct p11_functions *functions)
+CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo,
+                         const struct p11_functions *functions)
 {
     struct slot *slot = is_recursive() ? NULL : slot_find(slotID);
     struct fill_session_view before = {CK_INVALID_HANDLE, false, false}, after = before;
@@ -84,8 +86,8 @@ CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo, const struc
     return rv;
 }
 
-CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin,
-                      CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pLabel, const struct p11_functions *functions)
+CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen,
+                      CK_UTF8CHAR_PTR pLabel, const struct p11_functions *functions)
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;

@@ -30,9 +30,10 @@ static struct fill_sessions {
     pthread_cond_t changed;
     unsigned suspended;  /* calls in progress that must not meet any of the sessions */
     int64_t retry_at_ns; /* none is opened before */
-    _Atomic uint64_t bits; /* bit (handle % 64) is set for each session: a forwarded call looks at no more */
+    _Atomic uint64_t
+        bits; /* bit (handle % 64) is set for each session: a forwarded call looks at no more */
     struct fill_session of[SLOTS_MAX];
-} *state;
+} * state;
 
 void fill_sessions_prepare(void)
 {
@@ -115,7 +116,8 @@ static CK_RV token_has_room(const struct slot *slot)
         info.ulMaxSessionCount == CK_UNAVAILABLE_INFORMATION ||
         info.ulSessionCount == CK_UNAVAILABLE_INFORMATION)
         return rv;
-    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK : CKR_SESSION_COUNT;
+    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK
+                                                                             : CKR_SESSION_COUNT;
 }
 
 /* Read-only where that is possible, because it changes least. There are tokens that open no such session. */
@@ -128,7 +130,8 @@ static CK_RV open_session(const struct slot *slot, CK_SESSION_HANDLE *session, b
     if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
         return rv;
     *is_read_write = true;
-    return target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, session);
+    return target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL,
+                                   session);
 }
 
 bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session)
@@ -166,10 +169,11 @@ bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session)
         return true;
     end_work(s);
     slot_note_code(slot, rv);
-    log_write(LOG_LEVEL_INFO,
-              "slot %lu: no session for the background thread, code 0x%lx; the pool is filled on the "
-              "application's calls",
-              slot->id, rv);
+    log_write(
+        LOG_LEVEL_INFO,
+        "slot %lu: no session for the background thread, code 0x%lx; the pool is filled on the "
+        "application's calls",
+        slot->id, rv);
     return false;
 }
 

@@ -40,7 +40,7 @@ struct demand {
     /* The thread's own: */
     unsigned calls_seen;
     int64_t back_off_ns; /* how long it stood aside last time */
-    int64_t pause_ns;    /* how long it paused after the last failure, 0: none since one that worked */
+    int64_t pause_ns; /* how long it paused after the last failure, 0: none since one that worked */
     int64_t retry_at_ns;
 };
 
@@ -54,7 +54,7 @@ static struct filler {
     atomic_uint wake_count; /* moves on when a slot is in demand */
     atomic_bool waiting;    /* the thread sleeps, or is about to */
     struct demand demands[SLOTS_MAX];
-} *filler;
+} * filler;
 
 /* In ordinary memory: a child is as pinned as its parent. */
 static atomic_bool pinned;
@@ -68,7 +68,8 @@ void filler_prepare(void)
 static int64_t back_off(struct slot *slot, struct demand *demand)
 {
     unsigned calls = in_call_calls(slot);
-    bool is_used = in_call_on(slot) || atomic_load(&slot->operations) != 0 || calls != demand->calls_seen;
+    bool is_used =
+        in_call_on(slot) || atomic_load(&slot->operations) != 0 || calls != demand->calls_seen;
     int64_t longer_ns = demand->back_off_ns * 2;
     demand->calls_seen = calls;
     if (!is_used || longer_ns == 0)
@@ -190,7 +191,8 @@ static void *run(void *unused)
 
 bool filler_is_this_thread(void)
 {
-    return atomic_load(&filler->state) == THREAD_RUNNING && pthread_equal(filler->thread, pthread_self());
+    return atomic_load(&filler->state) == THREAD_RUNNING &&
+           pthread_equal(filler->thread, pthread_self());
 }
 
 /* The C library that a statically linked program loads with a module cannot make threads: it was never initialised for
@@ -264,7 +266,8 @@ static void start(void)
     pthread_mutex_unlock(&filler->lock);
     if (rc != 0)
         log_write(LOG_LEVEL_WARNING,
-                  "no background thread, errno %d: pools are filled on the application's calls", rc);
+                  "no background thread, errno %d: pools are filled on the application's calls",
+                  rc);
 }
 
 void filler_wants_fill(struct slot *slot)

@@ -12,9 +12,9 @@ enum {
     SIZES = 25, /* powers of two, to 2^24 bytes: the largest pool */
     FIRST_CALL_BYTES = 1024,
     LARGEST_TRIED_BYTES = POOL_TAKE_MAX, /* by a search for a size that works */
-    LEAST_CALL_BYTES = 8,   /* there are tokens that refuse less */
-    SLOW_CALLS_TO_SHRINK = 2, /* one may be due to a busy machine, */
-    CALLS_TO_FORGET = 64      /* and even two in a row happen in a long life */
+    LEAST_CALL_BYTES = 8,                /* there are tokens that refuse less */
+    SLOW_CALLS_TO_SHRINK = 2,            /* one may be due to a busy machine, */
+    CALLS_TO_FORGET = 64                 /* and even two in a row happen in a long life */
 };
 
 /* A longer call keeps the application's other calls to a serial token waiting. */
@@ -28,15 +28,16 @@ static const int64_t LOG_AGAIN_NS = 60 * NS_PER_S;
 struct sizing {
     unsigned version;       /* the slot's sizes_version that this is about, */
     unsigned retry_version; /* and its retry_version */
-    size_t call_bytes;    /* what to ask for in one call */
-    int64_t least_ns[SIZES]; /* the shortest call of 2^i bytes up to twice that, 0 if there was none */
+    size_t call_bytes;      /* what to ask for in one call */
+    int64_t
+        least_ns[SIZES]; /* the shortest call of 2^i bytes up to twice that, 0 if there was none */
     size_t limit_bytes;  /* no call of so many bytes or more, 0: no limit known */
     size_t least_bytes;  /* known to work where a smaller one failed, 0: none did */
     size_t failed_bytes; /* a call of this size failed and none has worked since, 0: none */
     unsigned slow_calls; /* in a row */
     unsigned calls;      /* since a size that was too slow was forgotten */
     bool failing;
-    bool told;           /* the log says that it fails */
+    bool told; /* the log says that it fails */
     int64_t retry_at_ns;
     int64_t pause_ns;
     int64_t logged_ns; /* when a failure was logged last */
@@ -45,7 +46,7 @@ struct sizing {
 static struct sizing_of_slot {
     pthread_mutex_t lock; /* guards what was learned */
     struct sizing learned;
-} *sizings;
+} * sizings;
 
 void sizing_prepare(void)
 {
@@ -237,8 +238,8 @@ void sizing_pause(struct slot *slot, CK_RV rv)
         s->call_bytes = FIRST_CALL_BYTES;
     unlock(slot);
     if (tell)
-        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx", slot->id,
-                  rv);
+        log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx",
+                  slot->id, rv);
 }
 
 bool sizing_is_failing(struct slot *slot)

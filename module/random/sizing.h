@@ -18,7 +18,8 @@ size_t sizing_call_bytes(struct slot *slot);
 
 /* How a request of len_bytes (up to POOL_TAKE_MAX) is put without the pool: in calls of at most *most_bytes, none
  * smaller than *least_bytes. As it is, unless the token is known to refuse that. */
-void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t *least_bytes);
+void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes,
+                       size_t *least_bytes);
 
 /* A call worked and lasted took_ns (0: not timed). If a larger one failed before, its size was to blame: it is not
  * tried again until C_Finalize. The next call is larger if this one was short, or no longer than the shortest. */

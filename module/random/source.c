@@ -30,7 +30,8 @@ static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_
 /* The token would give nothing now, so what is held from before must not be served either. */
 static bool is_refused_to_all(CK_RV rv)
 {
-    return rv == CKR_USER_NOT_LOGGED_IN || rv == CKR_RANDOM_NO_RNG || rv == CKR_SEED_RANDOM_REQUIRED;
+    return rv == CKR_USER_NOT_LOGGED_IN || rv == CKR_RANDOM_NO_RNG ||
+           rv == CKR_SEED_RANDOM_REQUIRED;
 }
 
 /* The code tells of something that no other size cures. */
@@ -67,10 +68,12 @@ static CK_RV record_health(struct slot *slot, enum health_result result, size_t 
     slot_invalidate(slot, SLOT_HEALTH_ALARM);
     count_pool(slot);
     if (before != SLOT_HEALTH_FAILED)
-        log_write(first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
-                  "slot %lu: the token's random generator %s; %s", slot->id, health_text(result),
-                  first ? "those bytes are thrown away, and the next ones decide"
-                        : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
+        log_write(
+            first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+            "slot %lu: the token's random generator %s; %s", slot->id, health_text(result),
+            first
+                ? "those bytes are thrown away, and the next ones decide"
+                : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
     return CKR_DEVICE_ERROR;
 }
 
@@ -80,8 +83,9 @@ static enum health_result test(struct pool *pool, const uint8_t *bytes, size_t l
 }
 
 /* One fetch. False if none is wanted. */
-static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, size_t most_bytes,
-                       uint8_t *buf, size_t len_bytes, size_t *asked_bytes, size_t *got_bytes, CK_RV *rv)
+static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                       size_t most_bytes, uint8_t *buf, size_t len_bytes, size_t *asked_bytes,
+                       size_t *got_bytes, CK_RV *rv)
 {
     struct pool_fetch fetch;
     size_t good_bytes = 0;
@@ -103,8 +107,9 @@ static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE s
 }
 
 /* A fetch, and after the first alarm another one, which decides. */
-static bool fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, size_t most_bytes,
-                  uint8_t *buf, size_t len_bytes, size_t *asked_bytes, size_t *got_bytes, CK_RV *rv)
+static bool fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                  size_t most_bytes, uint8_t *buf, size_t len_bytes, size_t *asked_bytes,
+                  size_t *got_bytes, CK_RV *rv)
 {
     bool fetched =
         fetch_once(slot, pool, session, most_bytes, buf, len_bytes, asked_bytes, got_bytes, rv);
@@ -118,7 +123,8 @@ static CK_RV ask_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
                       size_t len_bytes, size_t least_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
-    size_t asked_bytes = least_bytes > len_bytes && least_bytes <= sizeof bytes ? least_bytes : len_bytes;
+    size_t asked_bytes =
+        least_bytes > len_bytes && least_bytes <= sizeof bytes ? least_bytes : len_bytes;
     health_prefill(bytes, asked_bytes);
     CK_RV rv = ask(slot, session, bytes, asked_bytes);
     if (rv == CKR_OK)
@@ -130,8 +136,8 @@ static CK_RV ask_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE se
 }
 
 /* The request in calls of a size that is given. */
-static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
-                          size_t len_bytes, size_t most_bytes, size_t least_bytes)
+static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                          uint8_t *buf, size_t len_bytes, size_t most_bytes, size_t least_bytes)
 {
     CK_RV rv = CKR_OK;
     for (size_t done = 0; rv == CKR_OK && done < len_bytes; done += most_bytes) {
@@ -148,8 +154,8 @@ static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
 
 /* A request of that size failed, and a larger one with it or before. Looks for a size that works, from the largest
  * down; only once until something works again, so that a token that refuses all is not asked all for each request. */
-static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
-                               size_t len_bytes)
+static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                               uint8_t *buf, size_t len_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
     CK_RV rv = CKR_FUNCTION_FAILED;
@@ -158,7 +164,8 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
             sizing_found(slot, size, len_bytes);
-            return ask_in_calls(slot, pool, session, buf, len_bytes, size, len_bytes < size ? size : 1);
+            return ask_in_calls(slot, pool, session, buf, len_bytes, size,
+                                len_bytes < size ? size : 1);
         }
         sizing_failed(slot, size);
     }
@@ -166,8 +173,8 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
 }
 
 /* The request without the pool. */
-static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
-                          size_t len_bytes)
+static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                          uint8_t *buf, size_t len_bytes)
 {
     size_t most_bytes;
     size_t least_bytes;

@@ -20,6 +20,7 @@ bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session
 
 /* Any request as it is, untested; only one of more than 1 MiB is put in several calls, unless x-pool is off. On any code but CKR_OK no token
  * byte is left in buf. slot is only counted for, and may be NULL. */
-CK_RV source_forward(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes);
+CK_RV source_forward(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                     CK_ULONG len_bytes);
 
 #endif

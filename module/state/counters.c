@@ -32,7 +32,8 @@ _Static_assert((unsigned)STATISTICS_DROPS == (unsigned)POOL_DROP_CAUSES &&
 _Static_assert((unsigned)STATISTICS_CPUS == (unsigned)POOL_LINES &&
                    sizeof(struct statistics_draws) == sizeof(struct pool_line),
                "a pool writes its lines there");
-_Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0, "a mask finds the place");
+_Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0,
+               "a mask finds the place");
 
 /* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation, or private
  * memory that no one reads. NULL if there was none to have. */
@@ -62,7 +63,8 @@ static struct statistics_slot *counters_of(const struct slot *slot)
 static bool map_private(void)
 {
     void *at = mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (mapping != NULL ? MAP_FIXED : 0), -1, 0);
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (mapping != NULL ? MAP_FIXED : 0),
+                    -1, 0);
     if (mapping == NULL && at != MAP_FAILED)
         mapping = at;
     return at != MAP_FAILED;
@@ -317,8 +319,8 @@ void count_mechanism(CK_MECHANISM_TYPE type)
     statistic_add(&all->other_mechanism_calls, 1);
 }
 
-void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line, const char *rule,
-                   uint64_t times)
+void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,
+                   const char *rule, uint64_t times)
 {
     struct statistics *all = counters();
     if (all == NULL)

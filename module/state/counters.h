@@ -40,8 +40,8 @@ void count_mechanism(CK_MECHANISM_TYPE type);
 
 /* A rule of the policy refused a mechanism (or would have): for the times-th time. number is the refusal's among those
  * of this initialisation; from STATISTICS_REFUSALS on it is counted in the sum only. Calls one at a time. */
-void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line, const char *rule,
-                   uint64_t times);
+void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,
+                   const char *rule, uint64_t times);
 
 /* Once, after memory_map(). */
 void counters_prepare(void);

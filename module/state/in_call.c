@@ -14,7 +14,7 @@ enum { RANDOM_CALLS = 128, NO_PLACE = RANDOM_CALLS };
 static struct random_calls {
     atomic_uint count;
     _Atomic uintptr_t threads[RANDOM_CALLS];
-} *random_calls;
+} * random_calls;
 
 void in_call_prepare(void)
 {

@@ -14,9 +14,10 @@ enum { IN_CALL_PLACES = 64 };
 
 /* A place for the threads whose address hashes there: only ever a hint. */
 struct in_call_place {
-    _Atomic CK_SESSION_HANDLE session; /* of the call that is in the target, CK_INVALID_HANDLE if none */
-    _Atomic CK_SESSION_HANDLE last;    /* of the last call that was not for random bytes */
-    atomic_uint calls;                 /* of these, so far */
+    _Atomic CK_SESSION_HANDLE
+        session; /* of the call that is in the target, CK_INVALID_HANDLE if none */
+    _Atomic CK_SESSION_HANDLE last; /* of the last call that was not for random bytes */
+    atomic_uint calls;              /* of these, so far */
 } __attribute__((aligned(64)));
 
 extern struct in_call_place *in_call_places;

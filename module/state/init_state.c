@@ -8,8 +8,8 @@
 struct initialization {
     pthread_mutex_t lock; /* guards changes of state, and owner */
     pthread_cond_t changed;
-    atomic_uint state;   /* enum init_state */
-    pthread_t owner;     /* the thread that is in C_Initialize or C_Finalize */
+    atomic_uint state; /* enum init_state */
+    pthread_t owner;   /* the thread that is in C_Initialize or C_Finalize */
     atomic_uint calls_in_flight;
 };
 

@@ -17,7 +17,7 @@ enum init_state {
 };
 
 enum init_change {
-    CHANGE_BEGUN,     /* the caller ends it with init_change_end() */
+    CHANGE_BEGUN, /* the caller ends it with init_change_end() */
     CHANGE_RECURSIVE, /* this thread is in C_Initialize or C_Finalize already, and the target called back */
     CHANGE_IMPOSSIBLE /* the module is in another state than expected */
 };

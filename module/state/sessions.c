@@ -26,10 +26,10 @@ struct session_segment {
 };
 
 struct sessions {
-    pthread_mutex_t lock;                   /* guards changes */
-    _Atomic(struct session_index *) index;  /* NULL: the first one */
+    pthread_mutex_t lock;                  /* guards changes */
+    _Atomic(struct session_index *) index; /* NULL: the first one */
     struct session *free_entry;
-    size_t entries;                         /* free ones included */
+    size_t entries; /* free ones included */
     atomic_uint closings_begun, closings_ended;
     session_place first_places[FIRST_PLACES];
 };
@@ -149,8 +149,7 @@ static bool grow_index_locked(void)
 
 static bool add_entries_locked(size_t count)
 {
-    struct session_segment *segment =
-        calloc(1, sizeof *segment + count * sizeof(struct session));
+    struct session_segment *segment = calloc(1, sizeof *segment + count * sizeof(struct session));
     if (segment == NULL)
         return false;
     segment->earlier = all_segments;
@@ -214,7 +213,8 @@ static void open_locked(CK_SESSION_HANDLE handle, struct slot *slot, bool never_
     atomic_fetch_add(&slot->sessions, 1);
 }
 
-void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled, unsigned closings)
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled,
+                    unsigned closings)
 {
     struct slot *slot = handle != CK_INVALID_HANDLE ? slot_add(slot_id) : NULL;
     if (slot == NULL)
@@ -290,7 +290,8 @@ bool session_is_gone(CK_RV rv)
 void session_set_operating(CK_SESSION_HANDLE handle, bool operating)
 {
     struct session *session = session_find(handle);
-    if (session == NULL || atomic_load_explicit(&session->operating, memory_order_relaxed) == operating ||
+    if (session == NULL ||
+        atomic_load_explicit(&session->operating, memory_order_relaxed) == operating ||
         atomic_exchange(&session->operating, operating) == operating)
         return;
     struct slot *slot = atomic_load(&session->slot);

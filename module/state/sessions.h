@@ -16,9 +16,11 @@
 struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
     _Atomic(struct slot *) slot;
-    atomic_uint generation;  /* the slot's when the token last answered for this session */
-    unsigned number;         /* of the entry; threads with different sessions use different slices of a pool */
-    atomic_bool never_pooled; /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
+    atomic_uint generation; /* the slot's when the token last answered for this session */
+    unsigned
+        number; /* of the entry; threads with different sessions use different slices of a pool */
+    atomic_bool
+        never_pooled; /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
     atomic_bool operating;   /* it has a cryptographic operation open */
     atomic_uint digest_info; /* bits of enum purpose: the operation's data may be a DigestInfo */
     struct session *next_free;
@@ -41,7 +43,8 @@ unsigned sessions_closings(void);
  * Remembers a session that the token has opened since sessions_closings() returned closings. If many were closed
  * meanwhile, it may be gone already, and is not remembered; nor is it when memory is short. That costs speed only.
  */
-void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled, unsigned closings);
+void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled,
+                    unsigned closings);
 
 /* Forgets it. Returns its slot, or NULL if it was not known. *was has a copy of what was known, and *last says
  * whether it was the slot's last one. Any thread. */

@@ -179,7 +179,8 @@ struct slot *slot_add(CK_SLOT_ID id)
 }
 
 /* The pool that this place has or gets. Expects the lock held. */
-static struct pool *made_pool_locked(unsigned number, size_t capacity_bytes, struct pool_line *lines)
+static struct pool *made_pool_locked(unsigned number, size_t capacity_bytes,
+                                     struct pool_line *lines)
 {
     struct made *place = &made[number];
     if (place->pool != NULL && pool_capacity(place->pool) == capacity_bytes)

@@ -32,18 +32,19 @@ struct slot {
     CK_SLOT_ID id;
     unsigned number;             /* index among the slots */
     _Atomic(struct pool *) pool; /* NULL until the first small request */
-    atomic_uint generation;      /* of its sessions; a session of another one is not served from the pool */
-    atomic_uint keys_version;    /* of what is known of any key on the token, */
+    atomic_uint
+        generation; /* of its sessions; a session of another one is not served from the pool */
+    atomic_uint keys_version;         /* of what is known of any key on the token, */
     atomic_uint session_keys_version; /* and of session objects */
-    atomic_uint sizes_version;   /* of what was learned about the token's calls */
-    atomic_uint retry_version;   /* moves on when a token that failed may work again */
-    atomic_uint generator;       /* enum slot_generator */
-    atomic_uint health;          /* enum slot_health */
-    atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
-    atomic_bool logged_in;       /* a user or the SO may be logged in */
-    atomic_bool so_logged_in;    /* then no read-only session can be opened */
-    atomic_uint sessions;        /* the application's, */
-    atomic_uint operations;      /* and the operations that they have open */
+    atomic_uint sizes_version;        /* of what was learned about the token's calls */
+    atomic_uint retry_version;        /* moves on when a token that failed may work again */
+    atomic_uint generator;            /* enum slot_generator */
+    atomic_uint health;               /* enum slot_health */
+    atomic_size_t suspect_bytes;      /* length of the answer that made it suspect */
+    atomic_bool logged_in;            /* a user or the SO may be logged in */
+    atomic_bool so_logged_in;         /* then no read-only session can be opened */
+    atomic_uint sessions;             /* the application's, */
+    atomic_uint operations;           /* and the operations that they have open */
 };
 
 enum slot_event {
@@ -56,7 +57,7 @@ enum slot_event {
     SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
     SLOT_RANDOM_REFUSED,      /* whatever is held, the token would give nothing now */
     SLOT_DEVICE_ERROR,
-    SLOT_TOKEN_GONE,          /* removed, or perhaps another one */
+    SLOT_TOKEN_GONE, /* removed, or perhaps another one */
     SLOT_TOKEN_INITIALIZED,
     SLOT_HEALTH_ALARM,
     SLOT_FINALIZED,

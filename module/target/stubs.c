@@ -15,7 +15,6 @@
     }
 #include "functions.def"
 
-
 struct p11_functions target_lists[TARGET_LISTS] = {
     [0 ... TARGET_LISTS - 1] =
         {

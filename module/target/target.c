@@ -74,8 +74,8 @@ static void ask_for_interfaces(struct loaded *l)
     CK_VERSION asked[] = {{3, 2}, {3, 1}, {3, 0}};
     CK_INTERFACE *one = NULL;
     for (size_t i = 0; i < sizeof asked / sizeof *asked && l->interface != NULL; i++)
-        if (l->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK && one != NULL &&
-            target_is_standard(one))
+        if (l->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
+            one != NULL && target_is_standard(one))
             target_list_number(one->pFunctionList);
 }
 
@@ -132,7 +132,8 @@ CK_VERSION target_list_version(unsigned number)
 
 static void learn(struct loaded *l, const void *object)
 {
-    get_interface_list list = (get_interface_list)own_symbol(l->handle, "C_GetInterfaceList", object);
+    get_interface_list list =
+        (get_interface_list)own_symbol(l->handle, "C_GetInterfaceList", object);
     l->interface = (get_interface)own_symbol(l->handle, "C_GetInterface", object);
     l->lists[0] = (const struct p11_functions *)l->plain;
     l->earlier = loaded;
@@ -153,7 +154,8 @@ bool target_load(const char *path, char *message, size_t message_bytes)
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(message, message_bytes, "the target cannot be loaded: %s", why != NULL ? why : path);
+        snprintf(message, message_bytes, "the target cannot be loaded: %s",
+                 why != NULL ? why : path);
         return false;
     }
     if (loaded != NULL && handle == loaded->handle) {
@@ -171,7 +173,8 @@ bool target_load(const char *path, char *message, size_t message_bytes)
                  "the target is no PKCS#11 module, it has no C_GetFunctionList: '%s'", path);
     else if (object == object_of(&target_lists))
         snprintf(message, message_bytes,
-                 "the target is this proxy itself, where a token's module would be right: '%s'", path);
+                 "the target is this proxy itself, where a token's module would be right: '%s'",
+                 path);
     else if (((get_function_list)getter)(&l->plain) != CKR_OK || l->plain == NULL)
         snprintf(message, message_bytes,
                  "the target is no usable PKCS#11 module, its C_GetFunctionList fails: '%s'", path);
