@@ -85,13 +85,13 @@ struct statistics_mechanism {
     statistic calls;
 };
 
-/* What a rule of the policy refused; with audit, would have refused. */
+/* What a rule of the policy refused; with audit, would have refused. All but times tell refusals apart. */
 struct statistics_refusal {
     statistic mechanism; /* STATISTICS_NO_MECHANISM: a key, whatever it was for */
-    statistic times;
     statistic line;
     char file[STATISTICS_PATH_BYTES];
     char rule[STATISTICS_RULE_BYTES]; /* as it is written there */
+    statistic times;
 };
 
 #define STATISTICS_NO_MECHANISM UINT64_MAX

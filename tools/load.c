@@ -1,4 +1,4 @@
-/* load.c - the configuration and the policy, read as the module itself reads them. */
+/* load.c - the configuration, read as the module itself reads it. */
 #include "tool.h"
 
 #include <string.h>
@@ -12,7 +12,6 @@ const char *default_module(void)
     static char path[PATH_MAX + sizeof to_module];
     ssize_t len = readlink("/proc/self/exe", path, PATH_MAX);
     ssize_t folder_len = len - (ssize_t)(sizeof from_tool - 1);
-
     path[len > 0 ? len : 0] = '\0';
     if (folder_len > 0 && strcmp(path + folder_len, from_tool) == 0) {
         strcpy(path + folder_len, to_module);
@@ -25,7 +24,6 @@ const char *default_module(void)
 int load_config(struct config **config, const char *module_path, struct message *message)
 {
     struct config_places places;
-
     config_places_default(&places, module_path != NULL ? module_path : default_module());
     return config_load(config, &places, message);
 }

@@ -60,7 +60,6 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
-
     setlocale(LC_CTYPE, "C.UTF-8"); /* to know characters, whatever the user's language is */
     if (word == NULL)
         return usage_error("p11-proxy", "a command is missing");

@@ -15,7 +15,6 @@ int usage_hint(const char *command)
 int usage_error(const char *command, const char *format, ...)
 {
     va_list arguments;
-
     fprintf(stderr, "%s: ", command);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
@@ -58,11 +57,27 @@ int common_option(int option, const char *command, const char *help, struct comm
     }
 }
 
+int common_options(int argc, char **argv, const char *help, struct common_options *common)
+{
+    static const struct option options[] = {
+        OPTION_MODULE,
+        OPTION_JSON,
+        OPTIONS_OF_ALL,
+    };
+    int option;
+    *common = (struct common_options){.module_path = default_module()};
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        int code = common_option(option, argv[0], help, common);
+        if (code != GO_ON)
+            return code;
+    }
+    return GO_ON;
+}
+
 bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
                   const char **rest)
 {
     char *end;
-
     errno = 0;
     *number = strtoul(text, &end, 10);
     *rest = end;

@@ -27,7 +27,6 @@ bool wants_colour(FILE *out)
 {
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
-
     return isatty(fileno(out)) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
            strcmp(term, "dumb") != 0;
 }
@@ -35,7 +34,6 @@ bool wants_colour(FILE *out)
 unsigned terminal_columns(int descriptor)
 {
     struct winsize size = {0};
-
     return isatty(descriptor) && ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
@@ -47,7 +45,6 @@ static int char_columns(const char *text, size_t *bytes)
     wchar_t wide;
     size_t len = mbrtowc(&wide, text, strnlen(text, MB_LEN_MAX), &state);
     bool valid = len != 0 && len < (size_t)-2 && wide <= LAST_CHARACTER;
-
     *bytes = valid ? len : 1;
     return valid ? wcwidth(wide) : -2;
 }
@@ -63,7 +60,6 @@ void make_plain(char *text)
 void put_plain(FILE *out, const char *text)
 {
     char *copy = strdup(text);
-
     if (copy == NULL)
         return;
     make_plain(copy);
@@ -76,7 +72,6 @@ static const char *step(const char *at, unsigned *column)
 {
     size_t bytes;
     int columns = *at != '\033' ? char_columns(at, &bytes) : 0;
-
     *column += columns > 0 ? (unsigned)columns : 0;
     return *at != '\033' ? at + bytes : at + strcspn(at, "m") + 1;
 }
@@ -85,7 +80,6 @@ static const char *step(const char *at, unsigned *column)
 static unsigned hanging_indent(const char *line, const char *end, unsigned columns)
 {
     unsigned column = 0, indent = 0;
-
     for (const char *at = line; at < end; at = step(at, &column)) {
         bool begins = at > line + 1 && at[-1] == ' ' && at[-2] == ' ' && *at != ' ';
         if (begins && column <= columns / 2)
@@ -100,7 +94,6 @@ static const char *put_part(FILE *out, const char *line, const char *end, unsign
 {
     const char *at = line + strspn(line, " "), *stop = NULL;
     unsigned column = indent + (unsigned)(at - line);
-
     /* Stops at the last blank that leaves no word beyond the edge. A word that is too long for a line
      * by itself, such as a path, is for the terminal to break. */
     while (columns != 0 && at < end && (column <= columns || stop == NULL)) {
@@ -150,7 +143,6 @@ bool can_be_written(const char *path, int flags)
 {
     char folder[PATH_MAX];
     int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
-
     if (fd >= 0)
         close(fd);
     if (fd >= 0 || errno != ENOENT)
@@ -172,7 +164,6 @@ struct json_object *json_text(const char *text)
     char *valid = NULL;
     size_t valid_len = 0, bytes;
     FILE *out = text != NULL ? open_memstream(&valid, &valid_len) : NULL;
-
     for (; out != NULL && *text != '\0'; text += bytes) {
         bool is_utf8 = char_columns(text, &bytes) != -2;
         fprintf(out, "%.*s", is_utf8 ? (int)bytes : 3, is_utf8 ? text : "\xef\xbf\xbd");

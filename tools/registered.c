@@ -30,7 +30,6 @@ static bool is_file(CK_FUNCTION_LIST *module, const char *path)
     struct stat a, b;
     bool is = name != NULL && stat(name, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
               a.st_ino == b.st_ino;
-
     free(name);
     return is;
 }
@@ -41,7 +40,6 @@ static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_M
     CK_SLOT_ID slots[TOKENS_MOST];
     CK_ULONG slot_count = TOKENS_MOST;
     size_t count = 0;
-
     if (module == NULL || module->C_GetSlotList(CK_TRUE, slots, &slot_count) != CKR_OK)
         return 0;
     for (CK_ULONG i = 0; i < slot_count; i++)
@@ -53,7 +51,6 @@ static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_M
 static void copy_option(char *out, CK_FUNCTION_LIST *module, const char *name)
 {
     char *value = p11_kit_config_option(module, name);
-
     snprintf(out, NAMES_BYTES, "%s", value != NULL ? value : "");
     free(value);
 }
@@ -64,7 +61,6 @@ static const CK_TOKEN_INFO *common_token(CK_FUNCTION_LIST *module, const CK_TOKE
 {
     static CK_TOKEN_INFO infos[TOKENS_MOST];
     size_t count = list_tokens(module, infos);
-
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < wanted_count; j++) {
             if (memcmp(&infos[i], &wanted[j], TOKEN_ID_BYTES) == 0)
@@ -79,7 +75,6 @@ static void add_double(struct registered *answer, CK_FUNCTION_LIST *module,
 {
     size_t at = answer->double_count;
     char *name = p11_kit_module_get_name(module);
-
     if (at < DOUBLES_MOST && name != NULL) {
         snprintf(answer->doubles[at].name, NAME_MAX, "%s", name);
         copy_option(answer->doubles[at].disabled_in, module, "disable-in");
@@ -97,7 +92,6 @@ static void find(void *context)
     struct registered *answer = question->answer;
     int nowhere = open("/dev/null", O_WRONLY);
     CK_FUNCTION_LIST **modules, *reference = NULL;
-
     /* For what the modules print. */
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
@@ -132,7 +126,6 @@ bool registered_find(struct registered *registered, const char *module_path, con
         mmap(NULL, sizeof *answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct question question = {answer, module_path, reference};
     bool found = answer != MAP_FAILED && in_child(find, &question) == 0;
-
     *registered = found ? *answer : (struct registered){0};
     if (answer != MAP_FAILED)
         munmap(answer, sizeof *answer);
@@ -143,7 +136,6 @@ void registered_folder(char folder[PATH_MAX], const struct config_places *places
 {
     enum config_user mode;
     struct message message;
-
     if (config_user_mode(&mode, places, &message) == 0 && mode != CONFIG_USER_NONE)
         snprintf(folder, PATH_MAX, "%.*s/modules", PATH_MAX - 16, places->user_config);
     else

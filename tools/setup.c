@@ -50,7 +50,6 @@ static bool is_own(const struct setup *setup, const char *text)
     static const char *const lines[] = {"module: ", "x-target: ", "enable-in: nothing",
                                         "disable-in: p11-kit-proxy"};
     size_t mark_len = strlen(setup->mark), known = 0;
-
     if (strncmp(text, setup->mark, mark_len) != 0)
         return false;
     for (text += mark_len; *text != '\0'; text = strchrnul(text, '\n') + 1) {
@@ -79,7 +78,6 @@ static void write_new(struct setup *setup, const char *path, const char *text)
 {
     size_t len = strlen(text);
     int fd;
-
     printf("%s %s:\n", setup->dry_run ? "would write" : "writes", path);
     for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1)
         printf("    %.*s\n", (int)strcspn(line, "\n"), line);
@@ -102,7 +100,6 @@ static void write_file(struct setup *setup, const char *name, const char *lines)
     struct message message;
     char *old = NULL;
     bool is_there = false;
-
     snprintf(path, sizeof path, "%s/%s", setup->folder, name);
     snprintf(text, sizeof text, "%s%s", setup->mark, lines);
     is_there = access(path, F_OK) == 0;
@@ -125,7 +122,6 @@ static void set_up(struct setup *setup, const struct config_places *places, cons
 {
     char path[2 * PATH_MAX], real[PATH_MAX], lines[TEXT_BYTES], name[NAME_MAX + 16];
     struct registered registered;
-
     /* As x-target is looked up. */
     snprintf(path, sizeof path, "%s%s%s", target[0] == '/' ? "" : places->target_directory,
              target[0] == '/' ? "" : "/", target);
@@ -159,7 +155,6 @@ static void undo(struct setup *setup)
     struct message message;
     size_t removed = 0;
     glob_t matches;
-
     snprintf(pattern, sizeof pattern, "%s/*.module", setup->folder);
     if (glob(pattern, 0, NULL, &matches) != 0)
         matches.gl_pathc = 0;
@@ -185,7 +180,6 @@ static int prepare(struct setup *setup, const struct config_places *places, cons
 {
     const char *name;
     size_t len;
-
     if (realpath(module_path, setup->module_path) == NULL) {
         complain(setup, "the proxy is not there; --module says where it is", module_path);
         return EXIT_BAD;
@@ -214,7 +208,6 @@ int setup_command(int argc, char **argv)
     struct config_places places;
     bool undoes = false;
     int option;
-
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         int code = GO_ON;
         if (option == 'u')

@@ -1,5 +1,6 @@
 /* token.c - loads a PKCS#11 module and talks to it, as a small application would. */
 #include "token.h"
+#include "tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,7 +13,6 @@
 static bool are_of_one_file(const void *a, const void *b)
 {
     Dl_info of_a, of_b;
-
     return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 && of_a.dli_fbase == of_b.dli_fbase;
 }
 
@@ -20,7 +20,6 @@ int token_load(struct token_module *module, const char *path, struct message *me
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     CK_RV rv;
-
     if (handle == NULL) {
         message_set(message, "cannot be loaded: %s", dlerror());
         return -EINVAL;
@@ -49,7 +48,6 @@ bool token_is_started(const char *path)
         handle != NULL ? (token_get_list *)dlsym(handle, "C_GetFunctionList") : NULL;
     CK_FUNCTION_LIST *list;
     CK_INFO info;
-
     return get != NULL && get(&list) == CKR_OK && list->C_GetInfo(&info) == CKR_OK;
 }
 
@@ -57,7 +55,6 @@ CK_RV token_start(const struct token_module *module, const char *reserved, bool 
 {
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};
     CK_RV rv = module->list->C_Initialize(&args);
-
     *locks = rv != CKR_CANT_LOCK;
     args.flags = 0;
     return *locks ? rv : module->list->C_Initialize(&args);
@@ -90,7 +87,6 @@ const char *token_code(CK_RV rv)
 #undef CODE
     };
     static char number[24];
-
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (names[i].code == rv)
             return names[i].name;
@@ -105,13 +101,13 @@ void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes)
     while (bytes > 0 && (out[bytes - 1] == ' ' || out[bytes - 1] == '\0'))
         bytes--;
     out[bytes] = '\0';
+    make_plain(out);
 }
 
 int in_child(child_work *work, void *context)
 {
     int status = -1;
     pid_t child;
-
     fflush(NULL);
     child = fork();
     if (child == 0) {

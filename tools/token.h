@@ -38,7 +38,7 @@ CK_RV token_start(const struct token_module *module, const char *reserved, bool 
 /* "CKR_USER_NOT_LOGGED_IN" for what is common, else the number. Valid until the next call. */
 const char *token_code(CK_RV rv);
 
-/* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes. */
+/* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes that can be shown. */
 void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
 
 /*

@@ -60,6 +60,9 @@ enum { GO_ON = -1 }; /* is no exit code */
  */
 int common_option(int option, const char *command, const char *help, struct common_options *common);
 
+/* Takes all options of a command that has no others. Likewise. */
+int common_options(int argc, char **argv, const char *help, struct common_options *common);
+
 /* A whole number from least to most, with nothing before it. *rest is what follows it. */
 bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
                   const char **rest);

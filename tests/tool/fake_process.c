@@ -130,8 +130,7 @@ static void fill(struct statistics *all)
     }
 }
 
-/* Texts that do not end, that a terminal acts upon, that break quotes; counts beyond all arrays;
- * twins. */
+/* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason. */
 static void spoil(struct statistics *all)
 {
     static const char evil[] = "\033[31m\"\\\n\r\t\xff\xc2\x9b{}= '";
@@ -142,20 +141,33 @@ static void spoil(struct statistics *all)
     memset(all->slots[0].token, '"', sizeof all->slots[0].token);
     memset(all->refusals[0].file, '\n', sizeof all->refusals[0].file);
     memcpy(all->refusals[1].rule, evil, sizeof evil);
-    memset(all->refusals[2].rule, 'r', sizeof all->refusals[2].rule);
-    memset(&all->refusals[3], 0xff, sizeof all->refusals[3]);
-    all->refusals[4] = all->refusals[3];
-    statistic_set(&all->refusal_count, UINT64_MAX);
-    statistic_set(&all->slot_count, UINT64_MAX);
+    memset(&all->refusals[2], 0xff, sizeof all->refusals[2]);
+    statistic_set(&all->refusal_count, 3);
     statistic_set(&all->slots[1].id, UINT64_MAX);
-    statistic_set(&all->slots[2].id, 7); /* as the first */
     statistic_set(&all->started_seconds, UINT64_MAX);
     time_fills(&all->slots[0].pool.fill_times[5], UINT64_MAX, UINT64_MAX);
     statistic_set(&all->slots[0].pool.trust, UINT64_MAX);
     statistic_set(&all->slots[0].pool.fills, UINT64_MAX);
     statistic_set(&all->slots[0].pool.capacity_bytes, UINT64_MAX);
     for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
-        statistic_set(&all->mechanisms[i].type_plus_1, UINT64_MAX - i % 2);
+        statistic_set(&all->mechanisms[i].type_plus_1, UINT64_MAX - i);
+}
+
+/* What no proxy writes, and what would be an error of OpenMetrics. */
+static void spoil_keys(struct statistics *all)
+{
+    if (asked("slot twice"))
+        statistic_set(&all->slots[1].id, 7);
+    if (asked("mechanism twice"))
+        statistic_set(&all->mechanisms[18].type_plus_1, CKM_AES_CBC + 1);
+    if (asked("refusal twice")) {
+        memcpy(&all->refusals[1], &all->refusals[0], sizeof all->refusals[0]);
+        memset(strchr(all->refusals[1].rule, '\0') + 1, 'x', 9);
+    }
+    if (asked("counts beyond all arrays")) {
+        statistic_set(&all->refusal_count, UINT64_MAX);
+        statistic_set(&all->slot_count, UINT64_MAX);
+    }
 }
 
 static int failed(const char *what)
@@ -179,6 +191,7 @@ static struct statistics *share(const char *module)
         set_text(all->module, sizeof all->module, module);
     if (asked("hostile"))
         spoil(all);
+    spoil_keys(all);
     if (!asked("starting"))
         set_text(all->magic, sizeof all->magic,
                  asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);

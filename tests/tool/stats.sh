@@ -26,7 +26,7 @@ check_alone "no process: openmetrics" says 0 '# EOF' alone "$TOOL" stats --forma
 fake
 table() {
     diff - <(stats) <<END
-process $pid (fake_process), p11-proxy 9.8.7 for 2 h 5 min
+process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h
   module    /usr/lib/pkcs11/p11-proxy.so
   target    /usr/lib/target.so
   pool      filled by a background thread; mixed with the kernel's bytes
@@ -47,7 +47,7 @@ process $pid (fake_process), p11-proxy 9.8.7 for 2 h 5 min
     failed                            6
     calls to the token           14,011     65,536,000
     of these failed                   7
-    saved               about 33 min 20 s of waiting; a call to the token takes 1.0 ms
+    saved               about 33.3 min of waiting; a call to the token takes 1.0 ms
     memory              locked, droppable
   slot 8, token 'second token': no draws
   sessions of unknown slots

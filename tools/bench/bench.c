@@ -58,7 +58,6 @@ static void show_progress(int64_t done_ns, int64_t all_ns)
     unsigned columns = terminal_columns(STDERR_FILENO);
     int cells = columns == 0 || columns > BAR_CELLS + 10 ? BAR_CELLS : (int)columns - 10;
     int done = (int)(done_ns < all_ns ? cells * done_ns / all_ns : cells);
-
     if (isatty(STDERR_FILENO) && wants_colour(stderr) && cells > 0)
         fprintf(stderr, "\r[%.*s%*s] %3d%%", done, "########################################",
                 cells - done, "", 100 * done / cells);
@@ -74,7 +73,6 @@ static void hide_progress(void)
 static void count_draws(pid_t pid, uint64_t *pool, uint64_t *all)
 {
     struct stats_list list;
-
     *pool = *all = 0;
     stats_find(&list, &pid, 1, /* complaints= */ NULL);
     for (size_t i = 0; i < list.count; i++) {
@@ -94,7 +92,6 @@ static bool measure_both(const struct worker workers[2], const char *const paths
                          unsigned figure, bool counts, struct message *message)
 {
     int64_t slice_ns = figure == FIGURE_LOAD ? LOAD_NS : FIGURE_NS;
-
     if (figures[figure].operation == OPERATION_BURST)
         nanosleep(&PAUSE, NULL);
     for (int i = 0; i < 2; i++) {
@@ -112,7 +109,6 @@ static bool measure(struct results *results, const struct worker workers[2],
     int64_t all_ns = (int64_t)results->request->seconds * NS_PER_S;
     int64_t begin_ns;
     bool drawn = true;
-
     for (int i = 0; drawn && i < WARM_UP_ROUNDS; i++)
         drawn = measure_both(workers, paths, FIGURE_LOAD, /* counts= */ false, message);
     begin_ns = clock_exact_ns();
@@ -145,7 +141,6 @@ static bool compare(const struct request *request, const struct config *config,
     struct worker workers[2];
     struct results results = {.request = request};
     bool done = false;
-
     if (!worker_start(&workers[0], &setups[0], message))
         return false;
     if (worker_start(&workers[1], &setups[1], message)) {
@@ -170,7 +165,6 @@ static bool bench(struct request *request, struct message *message)
     struct config *config = NULL;
     char module_path[PATH_MAX];
     bool done = false;
-
     if (request->plot != NULL && !plot_is_possible(request->plot, message))
         return false;
     if (load_config(&config, request->common.module_path, message) != 0)
@@ -192,7 +186,6 @@ static bool bench(struct request *request, struct message *message)
 static bool parse_count(const char *text, unsigned long most, unsigned long *number)
 {
     const char *rest;
-
     return parse_number(text, 1, most, number, &rest) && *rest == '\0';
 }
 
@@ -204,7 +197,6 @@ static bool parse_time(const char *text, int64_t *ns)
     } units[] = {{"us", 1000}, {"ms", NS_PER_MS}, {"s", NS_PER_S}};
     unsigned long number;
     const char *rest;
-
     if (!parse_number(text, 1, SIMULATE_MOST_NS, &number, &rest))
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
@@ -220,7 +212,6 @@ static bool parse_time(const char *text, int64_t *ns)
 static const char *take_option(struct request *request, int option)
 {
     unsigned long number = 0;
-
     switch (option) {
     case 's':
         if (!parse_count(optarg, SIZE_MOST_BYTES, &number))
@@ -263,7 +254,6 @@ int bench_command(int argc, char **argv)
                               .common = {.module_path = default_module()}};
     struct message message;
     int option, code;
-
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         const char *wrong = strchr("stndp", option) != NULL ? take_option(&request, option) : NULL;
         if (wrong != NULL)

@@ -32,7 +32,6 @@ static int64_t clock_ns; /* what reading the clock costs */
 static int64_t cost_of_clock(void)
 {
     int64_t least_ns = NS_PER_S;
-
     for (int i = 0; i < CLOCK_TRIES; i++) {
         int64_t begin_ns = clock_exact_ns();
         int64_t took_ns = clock_exact_ns() - begin_ns;
@@ -65,7 +64,6 @@ static void add(struct measured *to, const struct measured *more)
 static void add_sample(struct worker_thread *thread, int64_t took_ns)
 {
     uint64_t at = thread->measured.timed;
-
     if (took_ns < 0)
         took_ns = 0;
     add(&thread->measured, &(struct measured){.timed = 1, .min_ns = took_ns, .max_ns = took_ns});
@@ -79,7 +77,6 @@ static void add_sample(struct worker_thread *thread, int64_t took_ns)
 static void time_each(struct worker_thread *thread, int64_t until_ns)
 {
     int64_t before_ns = clock_exact_ns();
-
     do {
         draw(thread);
         int64_t took_ns = clock_exact_ns() - before_ns - clock_ns;
@@ -94,7 +91,6 @@ static void time_all(struct worker_thread *thread, int64_t until_ns, uint64_t mo
     int64_t begin_ns = clock_exact_ns();
     int64_t now_ns = begin_ns;
     uint64_t draws = 0, batch = 1;
-
     while (thread->rv == CKR_OK && draws < most && (draws == 0 || now_ns < until_ns)) {
         int64_t before_ns = now_ns;
         for (uint64_t i = 0; i < batch && thread->rv == CKR_OK && draws < most; i++, draws++)
@@ -116,7 +112,6 @@ static void time_all(struct worker_thread *thread, int64_t until_ns, uint64_t mo
 static void time_sessions(struct worker_thread *thread, int64_t until_ns)
 {
     CK_SESSION_HANDLE outer = thread->session;
-
     do {
         int64_t begin_ns = clock_exact_ns();
         thread->rv =
@@ -139,7 +134,6 @@ static void *work(void *context)
 {
     struct worker_thread *thread = context;
     CK_BYTE *bytes = thread->bytes = malloc(thread->size_bytes);
-
     /* The first thread has the process's own session: a token may permit but one. */
     thread->session = own.session;
     thread->function = "C_OpenSession";
@@ -186,7 +180,6 @@ void draw_figure(const struct order *order)
     bool is_load = order->figure == FIGURE_LOAD, worked = true;
     unsigned count = is_load ? own.load->threads : figure->threads;
     pthread_t handles[THREADS_MOST];
-
     for (unsigned i = 0; i < count; i++) {
         threads[i] = (struct worker_thread){
             .figure = figure,

@@ -61,7 +61,6 @@ static bool is_whole(const char *path)
     bool whole = picture != NULL && fseek(picture, -(long)TAIL_BYTES, SEEK_END) == 0 &&
                  fread(last, 1, TAIL_BYTES, picture) == TAIL_BYTES &&
                  strstr(last, "</svg>") != NULL;
-
     if (picture != NULL)
         fclose(picture);
     return whole;
@@ -71,7 +70,6 @@ bool plot_write(const char *path, const struct load *load, const struct drawn *s
                 const struct drawn *proxied, struct message *message)
 {
     FILE *gnuplot = popen("gnuplot", "we");
-
     if (gnuplot != NULL) {
         put_script(gnuplot, path, load, straight, proxied);
         if (pclose(gnuplot) == 0 && is_whole(path))

@@ -63,7 +63,6 @@ static double floor_ns(void)
     void (*volatile call)(unsigned char *) = copy_and_wipe;
     unsigned char bytes[sizeof floor_bytes];
     int64_t begin_ns = clock_exact_ns();
-
     for (int i = 0; i < CALLS; i++)
         call(bytes);
     return (double)(clock_exact_ns() - begin_ns) / CALLS;
@@ -73,7 +72,6 @@ static void put_load(FILE *out, const struct results *results, int i, const char
 {
     const struct drawn *drawn = results->drawn[i];
     double each_s = draws_per_s(results, i);
-
     fprintf(out, "%-18s %11.3f %11.3f %11.3f %11.3f %11.0f %14.0f\n", name,
             (double)drawn->figures[FIGURE_LOAD].min_ns / 1e3,
             (double)results_quantile(drawn, 0.5) / 1e3, (double)results_quantile(drawn, 0.99) / 1e3,
@@ -84,7 +82,6 @@ static void put_load(FILE *out, const struct results *results, int i, const char
 static void put_figures(FILE *out, const struct results *results)
 {
     double warm_ns = results->drawn[1]->figures[FIGURE_SMALL].least_ns, least_ns = floor_ns();
-
     fprintf(out, "\n%-32s %13s %13s %13s\n", "microseconds", "straight", "proxy", "times as fast");
     for (unsigned i = FIGURE_LOAD + 1; i < FIGURES; i++) {
         double straight_ns = mean_ns(results->drawn[0], i), ns = mean_ns(results->drawn[1], i);
@@ -103,7 +100,6 @@ static void print_text(const struct results *results)
 {
     const struct load *load = &results->request->load;
     FILE *out = text_open();
-
     fprintf(out, "%zu bytes a draw, %u thread%s, token '", load->size_bytes, load->threads,
             load->threads == 1 ? "" : "s");
     put_plain(out, results->drawn[0]->label);
@@ -130,7 +126,6 @@ static struct json_object *load_json(const struct results *results, int i)
     const struct drawn *drawn = results->drawn[i];
     struct json_object *object = json_object_new_object();
     double each_s = draws_per_s(results, i);
-
     json_add(object, "timed_draws", json_object_new_uint64(drawn->figures[FIGURE_LOAD].timed));
     json_add(object, "min_ns", json_object_new_int64(drawn->figures[FIGURE_LOAD].min_ns));
     json_add(object, "median_ns", json_object_new_int64(results_quantile(drawn, 0.5)));
@@ -146,7 +141,6 @@ static struct json_object *load_json(const struct results *results, int i)
 static struct json_object *figures_json(const struct results *results)
 {
     struct json_object *object = json_object_new_object();
-
     for (unsigned i = FIGURE_LOAD + 1; i < FIGURES; i++) {
         double straight_ns = mean_ns(results->drawn[0], i), ns = mean_ns(results->drawn[1], i);
         struct json_object *pair = NULL;
@@ -165,7 +159,6 @@ static void print_json(const struct results *results)
     const struct request *request = results->request;
     struct json_object *document = json_object_new_object();
     struct json_object *ratios = json_object_new_object();
-
     json_add(document, "size", json_object_new_uint64(request->load.size_bytes));
     json_add(document, "threads", json_object_new_uint64(request->load.threads));
     json_add(document, "seconds", json_object_new_uint64(request->seconds));

@@ -19,7 +19,6 @@ static int64_t wait_ns;
 static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes, CK_ULONG len_bytes)
 {
     int64_t until_ns = clock_exact_ns() + wait_ns;
-
     if (wait_ns >= SLEEP_LEAST_NS) {
         struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
@@ -37,7 +36,6 @@ static bool replace_in(CK_FUNCTION_LIST *list)
     uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t at = (uintptr_t)&list->C_GenerateRandom & ~(page_bytes - 1);
     uintptr_t end = (uintptr_t)(&list->C_GenerateRandom + 1);
-
     if (mprotect((void *)at, end - at, PROT_READ | PROT_WRITE) != 0)
         return false;
     list->C_GenerateRandom = slow_C_GenerateRandom;
@@ -49,7 +47,6 @@ bool simulate_delay(const struct token_module *module, int64_t delay_ns)
     CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
     CK_ULONG count = INTERFACES_MOST;
     bool replaced;
-
     below = module->list->C_GenerateRandom;
     wait_ns = delay_ns;
     replaced = replace_in(module->list);

@@ -31,7 +31,6 @@ static CK_RV try_slot(CK_SLOT_ID slot, const char **function)
 {
     CK_BYTE bytes[16];
     CK_RV rv = own.list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &own.session);
-
     *function = "C_OpenSession";
     if (rv != CKR_OK)
         return rv;
@@ -51,7 +50,6 @@ static void find_slot(const char *proxy)
     CK_ULONG count = SLOTS_MOST;
     const char *function;
     CK_RV rv = own.list->C_GetSlotList(CK_TRUE, slots, &count);
-
     if (rv != CKR_OK)
         give_up("C_GetSlotList", rv);
     if (proxy != NULL && token_is_started(proxy))
@@ -80,7 +78,6 @@ static void check_delay(int64_t delay_ns)
 {
     static CK_BYTE bytes[4096]; /* too large for the pool */
     int64_t begin_ns = clock_exact_ns();
-
     own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
     if (clock_exact_ns() - begin_ns < delay_ns)
         give_up_because("its C_GenerateRandom cannot be made slower");
@@ -89,7 +86,6 @@ static void check_delay(int64_t delay_ns)
 static void load_module(struct token_module *module, const struct worker_setup *setup)
 {
     struct message message;
-
     if (setup->load.simulate_ns > 0 && (token_load(module, setup->target, &message) != 0 ||
                                         !simulate_delay(module, setup->load.simulate_ns)))
         give_up_because("its C_GenerateRandom cannot be made slower");
@@ -103,7 +99,6 @@ static void obey(const struct worker_setup *setup, int orders)
     struct order order;
     bool locks;
     CK_RV rv;
-
     load_module(&module, setup);
     rv = token_start(&module, setup->reserved, &locks);
     if (rv != CKR_OK)
@@ -131,7 +126,6 @@ bool worker_start(struct worker *worker, const struct worker_setup *setup, struc
     int ends[2];
     void *memory = mmap(NULL, sizeof *worker->drawn, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
     if (memory == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         message_set(message, "no process can be made: %m");
         return false;
@@ -155,7 +149,6 @@ bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_
 {
     struct order order = {.figure = figure, .slice_ns = slice_ns, .counts = counts};
     char done;
-
     if (send(worker->socket, &order, sizeof order, MSG_NOSIGNAL) == sizeof order &&
         read(worker->socket, &done, 1) == 1)
         return true;

@@ -17,34 +17,32 @@ static const char help[] =
 
 static const char *const mark_words[] = {"ok", "note", "problem"};
 
-static void print_text(const struct report *report)
+static void print_text(void)
 {
     static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
     bool coloured = wants_colour(stdout);
     FILE *out = text_open();
-
-    for (size_t i = 0; i < report->count; i++) {
-        const struct finding *finding = &report->findings[i];
+    const struct finding *finding;
+    for (size_t i = 0; (finding = report_finding(i)) != NULL; i++) {
         const char *word = mark_words[finding->mark];
         fprintf(out, "%s%s%s%*s", coloured ? colours[finding->mark] : "", word,
                 coloured ? "\033[0m" : "", (int)(9 - strlen(word)), "");
         put_plain(out, finding->text);
-        if (finding->hint[0] != '\0') {
+        if (finding->advice != NULL) {
             fputs("\n         -> ", out);
-            put_plain(out, finding->hint);
+            put_plain(out, finding->advice);
         }
         putc('\n', out);
     }
     text_close(out);
 }
 
-static void print_json(const struct report *report, const struct config *config,
-                       const char *module_path)
+static void print_json(const struct config *config, const char *module_path)
 {
     struct json_object *document = json_object_new_object();
     struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
     char origin[MESSAGE_BYTES];
-
+    const struct finding *finding;
     for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &config->settings[i];
         struct json_object *object = json_object_new_object();
@@ -53,72 +51,69 @@ static void print_json(const struct report *report, const struct config *config,
         json_add(object, "from", json_text(config_origin(setting, origin, sizeof origin)));
         json_object_array_add(settings, object);
     }
-    for (size_t i = 0; i < report->count; i++) {
-        const struct finding *finding = &report->findings[i];
+    for (size_t i = 0; (finding = report_finding(i)) != NULL; i++) {
         struct json_object *object = json_object_new_object();
         json_add(object, "mark", json_text(mark_words[finding->mark]));
         json_add(object, "about", json_text(finding->about));
         json_add(object, "text", json_text(finding->text));
-        json_add(object, "advice", json_text(finding->hint[0] != '\0' ? finding->hint : NULL));
+        json_add(object, "advice", json_text(finding->advice));
         json_object_array_add(findings, object);
     }
     json_add(document, "version", json_text(VERSION));
     json_add(document, "module", json_text(module_path));
     json_add(document, "settings", settings);
-    json_add(document, "problems", json_object_new_uint64(report_count(report, MARK_PROBLEM)));
+    json_add(document, "problems", json_object_new_uint64(report_count(MARK_PROBLEM)));
     json_add(document, "findings", findings);
     json_write(stdout, document, JSON_PRETTY);
 }
 
-static void hear_mistake(void *context, const char *text)
+static void hear_mistake(void *unused, const char *text)
 {
-    report_add(context, MARK_PROBLEM, "configuration", "%s", text);
-    report_hint(context, "correct that; until then C_Initialize answers CKR_GENERAL_ERROR");
+    (void)unused;
+    report_add(MARK_PROBLEM, "configuration",
+               "%s\n"
+               "correct that; until then C_Initialize answers CKR_GENERAL_ERROR",
+               text);
 }
 
 /* Where there is a mistake, the rest is checked as if that line were not there. */
-static struct config *read_settings(struct report *report, const char *module_path)
+static struct config *read_settings(const char *module_path)
 {
     struct config_places places;
     struct config *config = NULL;
     struct message message;
-
     config_places_default(&places, module_path);
     places.mistake = hear_mistake;
-    places.mistake_context = report;
     if (config_load(&config, &places, &message) != 0)
-        hear_mistake(report, message.text);
+        hear_mistake(NULL, message.text);
     return config;
 }
 
-static void check_all(struct report *report, const struct checked *checked)
+static void check_all(const struct checked *checked)
 {
     const struct config *config = checked->config;
-    bool has_mistake = report_count(report, MARK_PROBLEM) > 0;
-    bool has_proxy = check_proxy_file(report, checked->module_path);
+    bool has_mistake = report_count(MARK_PROBLEM) > 0;
+    bool has_proxy = check_proxy_file(checked->module_path);
     bool target_works = false;
-
     if (config != NULL) {
-        check_settings(report, config);
-        check_policy(report, config);
+        check_settings(config);
+        check_policy(config);
         /* Without a target one of the mistakes may be its line. */
         if (config->target != NULL || !has_mistake)
-            target_works = check_target(report, checked) && check_tokens(report, checked);
+            target_works = check_target(checked) && check_tokens(checked);
         /* The proxy would only report the same problems again. */
-        if (has_proxy && report_count(report, MARK_PROBLEM) == 0)
-            check_proxy(report, checked->module_path);
-        check_machine(report, config);
+        if (has_proxy && report_count(MARK_PROBLEM) == 0)
+            check_proxy(checked->module_path);
+        check_machine(config);
     }
-    check_p11_kit(report, checked, target_works);
+    check_p11_kit(checked, target_works);
 }
 
 static int check(const char *module_path, bool json)
 {
-    struct report *report = report_new();
     struct config *config;
     char folder[PATH_MAX], absolute[2 * PATH_MAX];
-
-    if (report == NULL) {
+    if (!report_begin()) {
         fputs("p11-proxy check: out of memory\n", stderr);
         return EXIT_BAD;
     }
@@ -127,31 +122,22 @@ static int check(const char *module_path, bool json)
         snprintf(absolute, sizeof absolute, "%s/%s", folder, module_path);
         module_path = absolute;
     }
-    config = read_settings(report, module_path);
-    check_all(report, &(struct checked){config, module_path});
+    config = read_settings(module_path);
+    check_all(&(struct checked){config, module_path});
     if (json)
-        print_json(report, config, module_path);
+        print_json(config, module_path);
     else
-        print_text(report);
+        print_text();
     config_free(config);
-    return end_of_output(report_count(report, MARK_PROBLEM) > 0 ? EXIT_BAD : EXIT_FINE);
+    return end_of_output(report_count(MARK_PROBLEM) > 0 ? EXIT_BAD : EXIT_FINE);
 }
 
 int check_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        OPTION_MODULE,
-        OPTION_JSON,
-        OPTIONS_OF_ALL,
-    };
-    struct common_options common = {.module_path = default_module()};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        int code = common_option(option, argv[0], help, &common);
-        if (code != GO_ON)
-            return code;
-    }
+    struct common_options common;
+    int code = common_options(argc, argv, help, &common);
+    if (code != GO_ON)
+        return code;
     if (optind < argc)
         return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
     return check(common.module_path, common.json);

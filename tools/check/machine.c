@@ -11,82 +11,78 @@
 
 enum { CPU_FLAGS_BYTES = 8192 };
 
-static void report_fork_protection(struct report *report)
+static void report_fork_protection(void)
 {
     if (wipeonfork_is_supported()) {
-        report_add(report, MARK_OK, "machine", "the kernel wipes the pool in a forked child");
+        report_add(MARK_OK, "machine", "the kernel wipes the pool in a forked child");
         return;
     }
-    report_add(report, MARK_PROBLEM, "machine",
+    report_add(MARK_PROBLEM, "machine",
                "the kernel does not prove that it wipes memory on fork, so there is no pool: every "
-               "request goes to the token");
-    report_hint(report, "use Linux 4.14 or later, and no user-mode emulator");
+               "request goes to the token\n"
+               "use Linux 4.14 or later, and no user-mode emulator");
 }
 
-static void report_droppable(struct report *report)
+static void report_droppable(void)
 {
     _Atomic uint64_t *page = droppable_map();
-
     if (page != NULL) {
-        report_add(report, MARK_OK, "machine",
-                   "a restored checkpoint is noticed by a droppable page");
+        report_add(MARK_OK, "machine", "a restored checkpoint is noticed by a droppable page");
         droppable_unmap(page);
         return;
     }
-    report_add(report, MARK_NOTE, "machine",
+    report_add(MARK_NOTE, "machine",
                "the kernel has no droppable pages, so a restored checkpoint is noticed only by the "
-               "step of its clock");
-    report_hint(report,
-                "Linux 6.11 has them; if processes are checkpointed here, set x-pool-mix: kernel");
+               "step of its clock\n"
+               "Linux 6.11 has them; if processes are checkpointed here, set x-pool-mix: kernel");
 }
 
-static void report_locking(struct report *report, const struct config *config)
+static void report_locking(const struct config *config)
 {
     size_t len_bytes = config->pool_size_bytes;
     struct rlimit limit = {0};
     void *memory;
-
     if (config->pool_lock_memory == CONFIG_LOCK_MEMORY_NEVER) {
-        report_add(report, MARK_NOTE, "machine",
-                   "x-pool-lock-memory is never: the pool may be swapped out");
-        report_hint(report, "encrypt the swap, or have none");
+        report_add(MARK_NOTE, "machine",
+                   "x-pool-lock-memory is never: the pool may be swapped out\n"
+                   "encrypt the swap, or have none");
         return;
     }
     memory = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED && mlock(memory, len_bytes) == 0) {
-        report_add(report, MARK_OK, "machine", "the pool can be kept out of swap");
+        report_add(MARK_OK, "machine", "the pool can be kept out of swap");
     } else {
         getrlimit(RLIMIT_MEMLOCK, &limit);
-        report_add(report, MARK_NOTE, "machine",
-                   "a pool of %zu KiB cannot be kept out of swap: the limit is %llu KiB",
+        report_add(MARK_NOTE, "machine",
+                   "a pool of %zu KiB cannot be kept out of swap: the limit is %llu KiB\n"
+                   "raise the limit on locked memory (ulimit -l), make x-pool-size "
+                   "smaller, or encrypt the swap",
                    len_bytes / 1024, (unsigned long long)limit.rlim_cur / 1024);
-        report_hint(report, "raise the limit on locked memory (ulimit -l), make x-pool-size "
-                            "smaller, or encrypt the swap");
     }
     if (memory != MAP_FAILED)
         munmap(memory, len_bytes);
 }
 
-static void report_threads(struct report *report, const struct config *config)
+static void report_threads(const struct config *config)
 {
     switch (config->pool_threads) {
     case CONFIG_THREADS_AUTO:
-        report_add(report, MARK_OK, "machine",
-                   "a background thread fills the pool in applications that permit one");
-        report_hint(report, "for a program that sandboxes itself after its first random bytes "
-                            "(unshare, setns, a system call filter), set x-pool-threads: never: "
-                            "a second thread makes some of these calls fail");
+        report_add(MARK_OK, "machine",
+                   "a background thread fills the pool in applications that permit one\n"
+                   "for a program that sandboxes itself after its first random bytes "
+                   "(unshare, setns, a system call filter), set x-pool-threads: never: "
+                   "a second thread makes some of these calls fail");
         break;
     case CONFIG_THREADS_NEVER:
-        report_add(report, MARK_NOTE, "machine",
-                   "x-pool-threads is never: now and then a call waits for the token");
-        report_hint(report, "remove x-pool-threads if that is not intended");
+        report_add(MARK_NOTE, "machine",
+                   "x-pool-threads is never: now and then a call waits for the token\n"
+                   "remove x-pool-threads if that is not intended");
         break;
     case CONFIG_THREADS_REQUIRE:
-        report_add(report, MARK_NOTE, "machine",
+        report_add(MARK_NOTE, "machine",
                    "x-pool-threads is require: C_Initialize fails in applications that permit no "
-                   "thread");
-        report_hint(report, "remove x-pool-threads if that is not intended");
+                   "thread\n"
+                   "remove x-pool-threads if that is not intended");
         break;
     }
 }
@@ -99,7 +95,6 @@ static bool is_virtual(void)
     bool is = access("/sys/hypervisor/type", F_OK) == 0 ||
               access("/proc/device-tree/hypervisor", F_OK) == 0;
     FILE *file = fopen("/proc/cpuinfo", "re");
-
     while (file != NULL && !is && fgets(line, sizeof line, file) != NULL) {
         const char *at = strncmp(line, "flags", 5) == 0 ? strstr(line, flag) : NULL;
         is = at != NULL && strchr(" \n", at[sizeof flag - 1]) != NULL;
@@ -109,35 +104,33 @@ static bool is_virtual(void)
     return is;
 }
 
-static void report_clones(struct report *report, const struct config *config)
+static void report_clones(const struct config *config)
 {
     const struct config_setting *mix = config_find(config, "x-pool-mix");
     char origin[MESSAGE_BYTES];
-
     if (config->pool_mix == CONFIG_MIX_KERNEL)
-        report_add(report, MARK_OK, "machine",
+        report_add(MARK_OK, "machine",
                    "x-pool-mix: kernel makes the bytes of cloned machines differ");
     else if (!is_virtual())
-        report_add(report, MARK_OK, "machine", "nothing says that this is a virtual machine");
+        report_add(MARK_OK, "machine", "nothing says that this is a virtual machine");
     else {
-        report_add(report, MARK_NOTE, "machine",
+        report_add(MARK_NOTE, "machine",
                    "this is a virtual machine: clones of it, and a snapshot that is resumed twice, "
-                   "serve the same bytes, for up to x-pool-max-age");
-        report_hint(report,
-                    "set x-pool-mix: kernel in %s, unless it is never cloned or "
-                    "snapshotted while it runs",
-                    mix->from != NULL ? config_origin(mix, origin, sizeof origin)
-                                      : config->expected_file);
+                   "serve the same bytes, for up to x-pool-max-age\n"
+                   "set x-pool-mix: kernel in %s, unless it is never cloned or "
+                   "snapshotted while it runs",
+                   mix->from != NULL ? config_origin(mix, origin, sizeof origin)
+                                     : config->expected_file);
     }
 }
 
-void check_machine(struct report *report, const struct config *config)
+void check_machine(const struct config *config)
 {
     if (!config->pool)
         return; /* there is nothing to protect */
-    report_fork_protection(report);
-    report_droppable(report);
-    report_locking(report, config);
-    report_threads(report, config);
-    report_clones(report, config);
+    report_fork_protection();
+    report_droppable();
+    report_locking(config);
+    report_threads(config);
+    report_clones(config);
 }

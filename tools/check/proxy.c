@@ -22,80 +22,77 @@ static const char *base_name(const char *path)
     return strrchr(path, '/') + 1;
 }
 
-bool check_proxy_file(struct report *report, const char *module_path)
+bool check_proxy_file(const char *module_path)
 {
     char real[PATH_MAX];
     struct stat st;
-
     if (lstat(module_path, &st) != 0 || realpath(module_path, real) == NULL) {
-        report_add(report, MARK_PROBLEM, "proxy", "the proxy is not there (%m): %s", module_path);
-        report_hint(report, "install it, or say where it is: --module PATH");
+        report_add(MARK_PROBLEM, "proxy",
+                   "the proxy is not there (%m): %s\n"
+                   "install it, or say where it is: --module PATH",
+                   module_path);
         return false;
     }
     if (S_ISLNK(st.st_mode) && strcmp(base_name(real), base_name(module_path)) != 0) {
-        report_add(report, MARK_PROBLEM, "proxy",
+        report_add(MARK_PROBLEM, "proxy",
                    "%s is a link to %s: the loader takes both for one module, so a program that "
-                   "uses both gets one configuration for both",
-                   module_path, real);
-        report_hint(report, "replace the link by a copy: cp --remove-destination %s %s", real,
-                    module_path);
+                   "uses both gets one configuration for both\n"
+                   "replace the link by a copy: cp --remove-destination %s %s",
+                   module_path, real, real, module_path);
         return false;
     }
     return true;
 }
 
 /* Without a login: a token that wants one is learned when an application logs in. */
-static void draw_for_a_moment(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+static void draw_for_a_moment(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
     CK_RV rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
     int64_t until_ns = clock_exact_ns() + DRAW_NS;
-
     if (rv != CKR_OK)
         return;
-    report_stage(report, "in the proxy's C_GenerateRandom");
+    report_stage("in the proxy's C_GenerateRandom");
     for (unsigned i = 0; i < DRAWS_MOST && rv == CKR_OK && clock_exact_ns() < until_ns; i++)
         rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
     explicit_bzero(bytes, sizeof bytes);
-    report_stage(report, "in the proxy's C_CloseSession");
+    report_stage("in the proxy's C_CloseSession");
     list->C_CloseSession(session);
 }
 
-static void report_learned(struct report *report, const struct statistics_slot *slot)
+static void report_learned(const struct statistics_slot *slot)
 {
     uint64_t most_bytes = slot->pool.capacity_bytes / 2;
-
     if (slot->pool.trust != STATISTICS_TRUSTED) {
-        report_add(report, MARK_PROBLEM, "token",
-                   "token '%s': its random generator fails the health test, so C_GenerateRandom %s",
-                   slot->token, slot->pool.trust == STATISTICS_LATCHED ? "fails" : "may fail soon");
-        report_hint(report,
-                    "do not use its random bytes, nor keys that it generates; ask its maker");
+        report_add(
+            MARK_PROBLEM, "token",
+            "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
+            "do not use its random bytes, nor keys that it generates; ask its maker",
+            slot->token, slot->pool.trust == STATISTICS_LATCHED ? "fails" : "may fail soon");
     } else if (slot->pool.fills > 0)
-        report_add(report, MARK_OK, "token", "the pool asks token '%s' for %zu bytes in a call%s",
+        report_add(MARK_OK, "token", "the pool asks token '%s' for %zu bytes in a call%s",
                    slot->token, (size_t)slot->pool.chunk_bytes,
                    slot->pool.chunk_bytes >= most_bytes
                        ? ""
                        : ", because more was refused, was slow or was not needed");
 }
 
-static void report_all_learned(struct report *report, CK_FUNCTION_LIST *list)
+static void report_all_learned(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
     struct stats_list own;
     pid_t pid = getpid();
-
-    report_stage(report, "in the proxy's C_GetSlotList");
+    report_stage("in the proxy's C_GetSlotList");
     if (list->C_GetSlotList(CK_TRUE, slots, &count) != CKR_OK)
         return;
     for (CK_ULONG i = 0; i < count; i++)
-        draw_for_a_moment(report, list, slots[i]);
+        draw_for_a_moment(list, slots[i]);
     stats_find(&own, &pid, 1, /* complaints= */ NULL);
     for (size_t i = 0; i < own.count; i++)
         for (size_t slot = 0; slot < own.proxies[i].counters->slot_count; slot++)
-            report_learned(report, &own.proxies[i].counters->slots[slot]);
+            report_learned(&own.proxies[i].counters->slots[slot]);
     stats_list_free(&own);
 }
 
@@ -103,12 +100,11 @@ static void report_all_learned(struct report *report, CK_FUNCTION_LIST *list)
 static void read_line(int fd, char *line, size_t line_bytes)
 {
     ssize_t len = pread(fd, line, line_bytes - 1, 0);
-
     line[len > 0 ? len : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
 }
 
-static void start(struct report *report, const void *context)
+static void start(const void *context)
 {
     const char *module_path = context;
     struct token_module module;
@@ -117,32 +113,33 @@ static void start(struct report *report, const void *context)
     int log = memfd_create("log", MFD_CLOEXEC);
     bool locks;
     CK_RV rv;
-
     setenv("P11_PROXY_LOG", "stderr error", /* overwrite= */ 1);
-    report_stage(report, "while the proxy was loaded");
+    report_stage("while the proxy was loaded");
     if (token_load(&module, module_path, &message) != 0) {
-        report_add(report, MARK_PROBLEM, "proxy", "the proxy %s", message.text);
-        report_hint(report, "install it, or say where it is: --module PATH");
+        report_add(MARK_PROBLEM, "proxy",
+                   "the proxy %s\n"
+                   "install it, or say where it is: --module PATH",
+                   message.text);
         return;
     }
-    report_stage(report, "in the proxy's C_Initialize");
+    report_stage("in the proxy's C_Initialize");
     dup2(log, STDERR_FILENO);
     rv = token_start(&module, NULL, &locks);
     read_line(log, logged, sizeof logged);
     if (rv != CKR_OK) {
-        report_add(report, MARK_PROBLEM, "proxy",
-                   "the proxy does not start: C_Initialize answers %s%s%s", token_code(rv),
-                   logged[0] != '\0' ? ", and the proxy logs: " : "", logged);
-        report_hint(report, "correct what it logs");
+        report_add(MARK_PROBLEM, "proxy",
+                   "the proxy does not start: C_Initialize answers %s%s%s\n"
+                   "correct what it logs",
+                   token_code(rv), logged[0] != '\0' ? ", and the proxy logs: " : "", logged);
         return;
     }
-    report_add(report, MARK_OK, "proxy", "the proxy starts: %s", module_path);
-    report_all_learned(report, module.list);
-    report_stage(report, "in the proxy's C_Finalize");
+    report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
+    report_all_learned(module.list);
+    report_stage("in the proxy's C_Finalize");
     module.list->C_Finalize(NULL);
 }
 
-void check_proxy(struct report *report, const char *module_path)
+void check_proxy(const char *module_path)
 {
-    report_from_child(report, "proxy", start, module_path);
+    report_from_child("proxy", start, module_path);
 }

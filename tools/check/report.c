@@ -13,19 +13,22 @@
 
 enum { STAGE_S = 30 };
 
-struct report *report_new(void)
-{
-    void *memory = mmap(NULL, sizeof(struct report), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+static struct report {
+    size_t count;
+    char stage[64]; /* what a child is doing */
+    struct finding findings[FINDINGS_MOST];
+} * report;
 
-    return memory != MAP_FAILED ? memory : NULL;
+bool report_begin(void)
+{
+    report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return report != MAP_FAILED;
 }
 
-void report_add(struct report *report, enum mark mark, const char *about, const char *format, ...)
+void report_add(enum mark mark, const char *about, const char *format, ...)
 {
     struct finding *new = &report->findings[report->count];
     va_list arguments;
-
     if (report->count == FINDINGS_MOST)
         return;
     new->mark = mark;
@@ -33,37 +36,32 @@ void report_add(struct report *report, enum mark mark, const char *about, const 
     va_start(arguments, format);
     vsnprintf(new->text, sizeof new->text, format, arguments);
     va_end(arguments);
-    new->hint[0] = '\0';
+    char *end = strchrnul(new->text, '\n');
+    new->advice = *end != '\0' ? end + 1 : NULL;
+    *end = '\0';
     report->count++;
 }
 
-void report_hint(struct report *report, const char *format, ...)
+const struct finding *report_finding(size_t index)
 {
-    struct finding *last = &report->findings[report->count - 1];
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(last->hint, sizeof last->hint, format, arguments);
-    va_end(arguments);
+    return index < report->count ? &report->findings[index] : NULL;
 }
 
-size_t report_count(const struct report *report, enum mark mark)
+size_t report_count(enum mark mark)
 {
     size_t count = 0;
-
     for (size_t i = 0; i < report->count; i++)
         count += report->findings[i].mark == mark;
     return count;
 }
 
-void report_stage(struct report *report, const char *stage)
+void report_stage(const char *stage)
 {
     snprintf(report->stage, sizeof report->stage, "%s", stage);
     alarm(STAGE_S);
 }
 
 struct task {
-    struct report *report;
     report_work *work;
     const void *context;
 };
@@ -71,30 +69,24 @@ struct task {
 static void run_task(void *context)
 {
     const struct task *task = context;
-
-    report_stage(task->report, "at its start");
+    report_stage("at its start");
     dup2(STDERR_FILENO, STDOUT_FILENO); /* for what the module prints */
-    task->work(task->report, task->context);
-    report_stage(task->report, "done");
+    task->work(task->context);
+    report_stage("done");
 }
 
-void report_from_child(struct report *report, const char *about, report_work *work,
-                       const void *context)
+void report_from_child(const char *about, report_work *work, const void *context)
 {
-    struct task task = {report, work, context};
+    struct task task = {work, context};
     int status = in_child(run_task, &task);
-
+    char how[64] = "ended the process";
     if (status == 0 && strcmp(report->stage, "done") == 0)
         return;
-    if (status == -1)
-        report_add(report, MARK_PROBLEM, about, "no process can be made to load the module in");
-    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-        report_add(report, MARK_PROBLEM, about, "the module did not answer within %d s: %s",
-                   STAGE_S, report->stage);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(how, sizeof how, "did not answer within %d s", STAGE_S);
     else if (WIFSIGNALED(status))
-        report_add(report, MARK_PROBLEM, about, "the module crashed (%s): %s",
-                   strsignal(WTERMSIG(status)), report->stage);
-    else
-        report_add(report, MARK_PROBLEM, about, "the module ended the process: %s", report->stage);
-    report_hint(report, "the same would happen in an application; ask the module's maker");
+        snprintf(how, sizeof how, "crashed (%s)", strsignal(WTERMSIG(status)));
+    report_add(MARK_PROBLEM, about,
+               "the module %s: %s\nthe same would happen in an application; ask the module's maker",
+               how, report->stage);
 }

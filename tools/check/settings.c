@@ -19,95 +19,92 @@ static bool is_first_from(const struct config *config, int index)
     return true;
 }
 
-static void check_log(struct report *report, const struct config *config)
+static void check_log(const struct config *config)
 {
     if (config->log.destination != LOG_TO_FILE || can_be_written(config->log.path, O_NOFOLLOW))
         return;
-    report_add(report, MARK_NOTE, "configuration",
-               "user %u cannot write the log file (%m): %s; syslog gets the lines instead",
+    report_add(MARK_NOTE, "configuration",
+               "user %u cannot write the log file (%m): %s; syslog gets the lines instead\n"
+               "let all users of the token write it, or set x-log: syslog",
                (unsigned)geteuid(), config->log.path);
-    report_hint(report, "let all users of the token write it, or set x-log: syslog");
 }
 
-void check_settings(struct report *report, const struct config *config)
+void check_settings(const struct config *config)
 {
     char origin[MESSAGE_BYTES];
     int defaults = 0;
-
     for (int i = 0; i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &config->settings[i];
         if (setting->from == NULL) {
             defaults++;
             continue;
         }
-        report_add(report, MARK_OK, "configuration", "%s: %s (%s)", setting->key, setting->text,
+        report_add(MARK_OK, "configuration", "%s: %s (%s)", setting->key, setting->text,
                    config_origin(setting, origin, sizeof origin));
         if (setting->from[0] == '/' && is_first_from(config, i))
-            check_writers(report, "configuration", "the configuration", setting->from);
+            check_writers("configuration", "the configuration", setting->from);
     }
-    report_add(report, MARK_OK, "configuration", "%d %s the default, see p11-proxy.module(5)",
-               defaults, defaults == 1 ? "key has" : "keys have");
+    report_add(MARK_OK, "configuration", "%d %s the default, see p11-proxy.module(5)", defaults,
+               defaults == 1 ? "key has" : "keys have");
     if (!config->pool) {
-        report_add(report, MARK_NOTE, "configuration",
-                   "the pool is off: every request goes to the token");
-        report_hint(report, "remove x-pool: off from %s if that is not intended",
-                    config_origin(config_find(config, "x-pool"), origin, sizeof origin));
+        report_add(MARK_NOTE, "configuration",
+                   "the pool is off: every request goes to the token\n"
+                   "remove x-pool: off from %s if that is not intended",
+                   config_origin(config_find(config, "x-pool"), origin, sizeof origin));
     }
-    check_log(report, config);
+    check_log(config);
 }
 
-static void hear_warning(void *context, const char *message)
+static void hear_warning(void *unused, const char *message)
 {
-    report_add(context, MARK_NOTE, "policy", "%s", message);
-    report_hint(context, "remove it, or correct it if it was meant to refuse something");
+    (void)unused;
+    report_add(MARK_NOTE, "policy",
+               "%s\n"
+               "remove it, or correct it if it was meant to refuse something",
+               message);
 }
 
-static void check_idle_rules(struct report *report, const struct policy *policy)
+static void check_idle_rules(const struct policy *policy)
 {
-    size_t idle = 0;
-
     const struct policy_rule *rule;
-
+    size_t idle = 0;
     for (size_t i = 0; (rule = policy_rule(policy, i)) != NULL; i++) {
         const char *why = policy_no_effect(rule);
         if (why == NULL || ++idle > IDLE_RULES_SHOWN)
             continue;
-        report_add(report, MARK_NOTE, "policy", "%s:%u: %s has no effect: %s", rule->file,
-                   rule->line, rule->text, why);
+        report_add(MARK_NOTE, "policy", "%s:%u: %s has no effect: %s", rule->file, rule->line,
+                   rule->text, why);
     }
-    if (idle > IDLE_RULES_SHOWN) {
-        report_add(report, MARK_NOTE, "policy", "%zu more items have no effect here",
+    if (idle > IDLE_RULES_SHOWN)
+        report_add(MARK_NOTE, "policy",
+                   "%zu more items have no effect here\np11-proxy policy shows them all",
                    idle - IDLE_RULES_SHOWN);
-        report_hint(report, "p11-proxy policy shows them all");
-    }
 }
 
-void check_policy(struct report *report, const struct config *config)
+void check_policy(const struct config *config)
 {
     struct policy *policy;
     struct policy_counts counts;
     struct message message;
-
     if (config->disabled_algorithms_file != NULL)
-        check_writers(report, "policy", "the list of algorithms", config->disabled_algorithms_file);
-    if (policy_load(&policy, config, hear_warning, report, &message) != 0) {
-        report_add(report, MARK_PROBLEM, "policy", "%s", message.text);
-        report_hint(report, "correct that; until then C_Initialize answers CKR_GENERAL_ERROR");
+        check_writers("policy", "the list of algorithms", config->disabled_algorithms_file);
+    if (policy_load(&policy, config, hear_warning, NULL, &message) != 0) {
+        report_add(MARK_PROBLEM, "policy",
+                   "%s\ncorrect that; until then C_Initialize answers CKR_GENERAL_ERROR",
+                   message.text);
         return;
     }
     policy_count(policy, &counts);
     if (policy == NULL)
-        report_add(report, MARK_OK, "policy", "no algorithm is disabled");
-    else if (policy_is_audit(policy)) {
-        report_add(report, MARK_NOTE, "policy",
-                   "x-policy is audit: nothing is refused; the list has %zu item%s", counts.items,
-                   counts.items == 1 ? "" : "s");
-        report_hint(report,
-                    "set x-policy: enforce once the log shows nothing that must go on working");
-    } else
-        report_add(report, MARK_OK, "policy",
-                   "a policy of %zu item%s is in force, see p11-proxy policy", counts.items,
-                   counts.items == 1 ? "" : "s");
-    check_idle_rules(report, policy);
+        report_add(MARK_OK, "policy", "no algorithm is disabled");
+    else if (policy_is_audit(policy))
+        report_add(MARK_NOTE, "policy",
+                   "x-policy is audit: nothing is refused; the list has %zu item%s\n"
+                   "set x-policy: enforce once the log shows nothing that must go on working",
+                   counts.items, counts.items == 1 ? "" : "s");
+    else
+        report_add(MARK_OK, "policy", "a policy of %zu item%s is in force, see p11-proxy policy",
+                   counts.items, counts.items == 1 ? "" : "s");
+    check_idle_rules(policy);
     policy_free(policy);
 }

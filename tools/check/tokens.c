@@ -31,16 +31,15 @@ static const struct {
     {CKM_ECDH1_DERIVE, USE_OTHER, "keys are agreed on with EC keys"},
 };
 
-static void report_interfaces(struct report *report, const struct token_module *module)
+static void report_interfaces(const struct token_module *module)
 {
     CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
     CK_ULONG count = INTERFACES_MOST;
     char line[512] = "";
     const CK_VERSION *version = &module->list->version;
-
-    report_stage(report, "in C_GetInterfaceList");
+    report_stage("in C_GetInterfaceList");
     if (module->interfaces == NULL || module->interfaces(interfaces, &count) != CKR_OK) {
-        report_add(report, MARK_OK, "target", "the target offers PKCS#11 %d.%d", version->major,
+        report_add(MARK_OK, "target", "the target offers PKCS#11 %d.%d", version->major,
                    version->minor);
         return;
     }
@@ -51,7 +50,7 @@ static void report_interfaces(struct report *report, const struct token_module *
             snprintf(line + used, sizeof line - used, "%s%s %d.%d", used > 0 ? ", " : "",
                      (const char *)interfaces[i].pInterfaceName, version->major, version->minor);
     }
-    report_add(report, MARK_OK, "target", "the target offers the interfaces %s", line);
+    report_add(MARK_OK, "target", "the target offers the interfaces %s", line);
 }
 
 static int compare(const void *a, const void *b)
@@ -62,21 +61,20 @@ static int compare(const void *a, const void *b)
 }
 
 /* Draws a few times. Returns what C_GenerateRandom or C_OpenSession, as *function says, answers. */
-static CK_RV draw(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
-                  const char **function, int64_t *median_ns)
+static CK_RV draw(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, const char **function,
+                  int64_t *median_ns)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
     int64_t took_ns[DRAWS];
     CK_RV rv;
-
     *function = "C_OpenSession";
-    report_stage(report, "in C_OpenSession");
+    report_stage("in C_OpenSession");
     rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
     if (rv != CKR_OK)
         return rv;
     *function = "C_GenerateRandom";
-    report_stage(report, "in C_GenerateRandom");
+    report_stage("in C_GenerateRandom");
     for (int i = 0; i < DRAWS && rv == CKR_OK; i++) {
         int64_t begin_ns = clock_exact_ns();
         rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
@@ -87,43 +85,43 @@ static CK_RV draw(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot
         qsort(took_ns, DRAWS, sizeof took_ns[0], compare);
         *median_ns = took_ns[DRAWS / 2];
     }
-    report_stage(report, "in C_CloseSession");
+    report_stage("in C_CloseSession");
     list->C_CloseSession(session);
     return rv;
 }
 
 /* Draws without a login, because the tool has no PIN. */
-static void report_random(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
-                          const char *label)
+static void report_random(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, const char *label)
 {
     const char *function;
     int64_t median_ns = 0;
-    CK_RV rv = draw(report, list, slot, &function, &median_ns);
-
+    CK_RV rv = draw(list, slot, &function, &median_ns);
     if (rv == CKR_USER_NOT_LOGGED_IN) {
-        report_add(report, MARK_NOTE, "token", "token '%s' makes random bytes only after a login",
+        report_add(MARK_NOTE, "token",
+                   "token '%s' makes random bytes only after a login\n"
+                   "nothing to do: the pool is filled once the application has logged in",
                    label);
-        report_hint(report, "nothing to do: the pool is filled once the application has logged in");
     } else if (rv != CKR_OK) {
-        report_add(report, MARK_PROBLEM, "token", "token '%s': %s answers %s", label, function,
-                   token_code(rv));
-        report_hint(report, "see whether other programs hold all its sessions; else ask the "
-                            "token's maker, since the proxy passes that answer on");
+        report_add(MARK_PROBLEM, "token",
+                   "token '%s': %s answers %s\n"
+                   "see whether other programs hold all its sessions; else ask the "
+                   "token's maker, since the proxy passes that answer on",
+                   label, function, token_code(rv));
     } else {
-        report_add(report, MARK_OK, "token",
-                   "token '%s' makes %d random bytes in %.3f ms, without a login", label,
-                   DRAW_BYTES, (double)median_ns / NS_PER_MS);
-        if (median_ns < FAST_NS)
-            report_hint(report, "that is so fast that the pool gains little: measure it with "
-                                "p11-proxy bench");
+        report_add(
+            MARK_OK, "token", "token '%s' makes %d random bytes in %.3f ms, without a login%s",
+            label, DRAW_BYTES, (double)median_ns / NS_PER_MS,
+            median_ns < FAST_NS
+                ? "\nthat is so fast that the pool gains little: measure it with p11-proxy bench"
+                : "");
     }
 }
 
 /* What the policy refuses of the token's mechanisms although common programs need it. */
-static void report_needs(struct report *report, const struct policy *policy, CK_FUNCTION_LIST *list,
-                         CK_SLOT_ID slot, const char *label)
+static void report_needs(const struct policy *policy, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
+                         const char *label)
 {
-    report_stage(report, "in C_GetMechanismInfo");
+    report_stage("in C_GetMechanismInfo");
     for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
         const struct policy_rule *rule =
             policy_mechanism(policy, needs[i].mechanism, needs[i].kind);
@@ -131,109 +129,106 @@ static void report_needs(struct report *report, const struct policy *policy, CK_
         char name[NAME_BYTES];
         if (rule == NULL || list->C_GetMechanismInfo(slot, needs[i].mechanism, &info) != CKR_OK)
             continue;
-        report_add(report, MARK_NOTE, "policy", "%s:%u: %s %s %s of token '%s', with which %s",
+        report_add(MARK_NOTE, "policy",
+                   "%s:%u: %s %s %s of token '%s', with which %s\n"
+                   "if these programs are to go on, refuse a digest or small keys "
+                   "instead, such as SHA1, RSA keySize < 2048 or EC keySize < 256",
                    rule->file, rule->line, rule->text,
                    policy_is_audit(policy) ? "would refuse" : "refuses",
                    mechanism_name(needs[i].mechanism, name, sizeof name), label, needs[i].use);
-        report_hint(report, "if these programs are to go on, refuse a digest or small keys "
-                            "instead, such as SHA1, RSA keySize < 2048 or EC keySize < 256");
     }
 }
 
 /* Such a token may draw all the same. False if it does not. */
-static bool report_uninitialised(struct report *report, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+static bool report_uninitialised(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     const char *function;
     int64_t median_ns;
-    bool draws = draw(report, list, slot, &function, &median_ns) == CKR_OK;
-
-    report_add(report, MARK_OK, "token", "slot %lu has a token that is not initialised%s", slot,
+    bool draws = draw(list, slot, &function, &median_ns) == CKR_OK;
+    report_add(MARK_OK, "token", "slot %lu has a token that is not initialised%s", slot,
                draws ? "; it makes random bytes all the same" : "");
     return draws;
 }
 
 /* False if the token cannot be used as it is. */
-static bool report_token(struct report *report, const struct policy *policy, CK_FUNCTION_LIST *list,
-                         CK_SLOT_ID slot)
+static bool report_token(const struct policy *policy, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     CK_TOKEN_INFO info = {0};
     char label[sizeof info.label + 1];
     CK_RV rv;
-
-    report_stage(report, "in C_GetTokenInfo");
+    report_stage("in C_GetTokenInfo");
     rv = list->C_GetTokenInfo(slot, &info);
     if (rv != CKR_OK) {
-        report_add(report, MARK_NOTE, "token", "slot %lu: C_GetTokenInfo answers %s", slot,
-                   token_code(rv));
-        report_hint(report, "see whether the token sits well in its slot, and is of a kind that "
-                            "the module knows");
+        report_add(MARK_NOTE, "token",
+                   "slot %lu: C_GetTokenInfo answers %s\n"
+                   "see whether the token sits well in its slot, and is of a kind that "
+                   "the module knows",
+                   slot, token_code(rv));
         return false;
     }
     if ((info.flags & CKF_TOKEN_INITIALIZED) == 0)
-        return report_uninitialised(report, list, slot);
+        return report_uninitialised(list, slot);
     token_text(label, info.label, sizeof info.label);
-    report_needs(report, policy, list, slot, label);
+    report_needs(policy, list, slot, label);
     if ((info.flags & CKF_RNG) == 0) {
-        report_add(report, MARK_NOTE, "token",
-                   "token '%s' in slot %lu has no random number generator", label, slot);
-        report_hint(report, "nothing to do: for this token the proxy passes every call on");
+        report_add(MARK_NOTE, "token",
+                   "token '%s' in slot %lu has no random number generator\n"
+                   "nothing to do: for this token the proxy passes every call on",
+                   label, slot);
         return true;
     }
-    report_random(report, list, slot, label);
+    report_random(list, slot, label);
     /* 0 and all ones mean: no limit, and not known. */
     if (info.ulMaxSessionCount - 1 < FEW_SESSIONS) {
-        report_add(report, MARK_NOTE, "token", "token '%s' permits only %lu sessions", label,
-                   info.ulMaxSessionCount);
-        report_hint(report, "the background thread may find no session; then the pool is filled "
-                            "on the application's calls");
+        report_add(MARK_NOTE, "token",
+                   "token '%s' permits only %lu sessions\n"
+                   "the background thread may find no session; then the pool is filled "
+                   "on the application's calls",
+                   label, info.ulMaxSessionCount);
     }
     return true;
 }
 
-static void report_slots(struct report *report, const struct checked *checked,
-                         const struct policy *policy, CK_FUNCTION_LIST *list)
+static void report_slots(const struct checked *checked, const struct policy *policy,
+                         CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG all = SLOTS_MOST, count = SLOTS_MOST, usable = 0;
     CK_RV rv;
-
-    report_stage(report, "in C_GetSlotList");
+    report_stage("in C_GetSlotList");
     rv = list->C_GetSlotList(CK_FALSE, NULL, &all);
     if (rv == CKR_OK)
         rv = list->C_GetSlotList(CK_TRUE, slots, &count);
     if (rv != CKR_OK) {
-        report_add(report, rv == CKR_BUFFER_TOO_SMALL ? MARK_NOTE : MARK_PROBLEM, "token",
+        report_add(rv == CKR_BUFFER_TOO_SMALL ? MARK_NOTE : MARK_PROBLEM, "token",
                    "the slots cannot be looked at: C_GetSlotList answers %s for %lu slots",
                    token_code(rv), all);
         return;
     }
     if (token_is_started(checked->module_path)) {
         report_add(
-            report, MARK_PROBLEM, "target",
-            "the target loads this proxy in turn, so the pool would be filled from itself: %s",
-            checked->config->target);
-        report_hint(report,
-                    "add the line disable-in: p11-kit-proxy to %s, or set x-target to the "
-                    "token's own module",
-                    checked->config->expected_file);
+            MARK_PROBLEM, "target",
+            "the target loads this proxy in turn, so the pool would be filled from itself: %s\n"
+            "add the line disable-in: p11-kit-proxy to %s, or set x-target to the "
+            "token's own module",
+            checked->config->target, checked->config->expected_file);
         return;
     }
-    report_add(report, count > 0 ? MARK_OK : MARK_NOTE, "token", "slots: %lu, with a token: %lu",
-               all, count);
-    if (count == 0)
-        report_hint(report, "plug the token in, or see why the module does not find it");
+    report_add(count > 0 ? MARK_OK : MARK_NOTE, "token", "slots: %lu, with a token: %lu%s", all,
+               count,
+               count > 0 ? "" : "\nplug the token in, or see why the module does not find it");
     for (CK_ULONG i = 0; i < count; i++)
-        usable += report_token(report, policy, list, slots[i]);
+        usable += report_token(policy, list, slots[i]);
     if (count > 0 && usable == 0) {
-        report_add(report, MARK_NOTE, "token", "no token can be used yet");
-        report_hint(report,
-                    "initialise one with its maker's tool, or with pkcs11-tool --module %s "
-                    "--slot %lu --init-token --label NAME",
-                    checked->config->target, slots[0]);
+        report_add(MARK_NOTE, "token",
+                   "no token can be used yet\n"
+                   "initialise one with its maker's tool, or with pkcs11-tool --module %s "
+                   "--slot %lu --init-token --label NAME",
+                   checked->config->target, slots[0]);
     }
 }
 
-static void find_all(struct report *report, const void *context)
+static void find_all(const void *context)
 {
     const struct checked *checked = context;
     const struct config *config = checked->config;
@@ -244,48 +239,49 @@ static void find_all(struct report *report, const void *context)
     char maker[sizeof info.manufacturerID + 1], library[sizeof info.libraryDescription + 1];
     bool locks;
     CK_RV rv;
-
-    report_stage(report, "while it was loaded");
+    report_stage("while it was loaded");
     if (token_load(&module, config->target, &message) != 0) {
-        report_add(report, MARK_PROBLEM, "target", "the target %s", message.text);
-        report_hint(report, "ldd %s shows which libraries it needs and does not find",
-                    config->target);
+        report_add(MARK_PROBLEM, "target",
+                   "the target %s\n"
+                   "ldd %s shows which libraries it needs and does not find",
+                   message.text, config->target);
         return;
     }
-    report_stage(report, "in C_Initialize");
+    report_stage("in C_Initialize");
     rv = token_start(&module, config->target_init, &locks);
     if (rv != CKR_OK) {
-        report_add(report, MARK_PROBLEM, "target",
-                   "the target does not start: C_Initialize answers %s", token_code(rv));
-        report_hint(report, "see its maker's manual for what it needs: a daemon, a file, a "
-                            "variable in the environment, x-target-init");
+        report_add(MARK_PROBLEM, "target",
+                   "the target does not start: C_Initialize answers %s\n"
+                   "see its maker's manual for what it needs: a daemon, a file, a "
+                   "variable in the environment, x-target-init",
+                   token_code(rv));
         return;
     }
-    report_stage(report, "in C_GetInfo");
+    report_stage("in C_GetInfo");
     if (module.list->C_GetInfo(&info) == CKR_OK) {
         token_text(maker, info.manufacturerID, sizeof info.manufacturerID);
         token_text(library, info.libraryDescription, sizeof info.libraryDescription);
-        report_add(report, MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
+        report_add(MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
                    info.libraryVersion.major, info.libraryVersion.minor, maker, config->target);
     }
-    report_interfaces(report, &module);
+    report_interfaces(&module);
     if (!locks) {
-        report_add(report, MARK_NOTE, "target", "the target does not work with several threads");
-        report_hint(report, "nothing to do: the pool is filled on the application's calls");
+        report_add(MARK_NOTE, "target",
+                   "the target does not work with several threads\n"
+                   "nothing to do: the pool is filled on the application's calls");
     }
     /* A policy that is wrong was reported already. */
     if (policy_load(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
         policy = NULL;
-    report_slots(report, checked, policy, module.list);
+    report_slots(checked, policy, module.list);
     policy_free(policy);
-    report_stage(report, "in C_Finalize");
+    report_stage("in C_Finalize");
     module.list->C_Finalize(NULL);
 }
 
-bool check_tokens(struct report *report, const struct checked *checked)
+bool check_tokens(const struct checked *checked)
 {
-    size_t before = report_count(report, MARK_PROBLEM);
-
-    report_from_child(report, "target", find_all, checked);
-    return report_count(report, MARK_PROBLEM) == before;
+    size_t before = report_count(MARK_PROBLEM);
+    report_from_child("target", find_all, checked);
+    return report_count(MARK_PROBLEM) == before;
 }

@@ -14,12 +14,10 @@ enum { WHO_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
  * Reports who else may write a file, or replace those in a folder, with the commands that end that.
  * False if there is no such user. above is "" or "a folder above ".
  */
-static bool report_writers(struct report *report, const char *about, const char *above,
-                           const char *what, const char *path)
+static bool report_writers(const char *about, const char *above, const char *what, const char *path)
 {
     char who[WHO_BYTES] = "", group_text[WHO_BYTES / 2], commands[COMMANDS_BYTES] = "";
     struct stat st;
-
     if (stat(path, &st) != 0)
         return false;
     /* In such a folder all may write, but each user can remove only files of his own. */
@@ -34,28 +32,27 @@ static bool report_writers(struct report *report, const char *about, const char 
         snprintf(who, sizeof who / 2, "user %u%s", (unsigned)st.st_uid, group ? " and " : "");
     snprintf(group_text, sizeof group_text, "group %u", (unsigned)st.st_gid);
     strcat(who, group ? group_text : "");
-    report_add(report, everybody ? MARK_PROBLEM : MARK_NOTE, about, "%s may write %s%s: %s",
-               everybody ? "everybody" : who, above, what, path);
     if (owner)
         snprintf(commands, sizeof commands, "chown root %s%s", path,
                  everybody || group ? " && " : "");
     if (everybody || group)
         snprintf(commands + strlen(commands), sizeof commands - strlen(commands), "chmod %s%s-w %s",
                  group ? "g" : "", everybody ? "o" : "", path);
-    report_hint(report, "%s%s", everybody ? "" : "if that is not intended: ", commands);
+    report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about, "%s may write %s%s: %s\n%s%s",
+               everybody ? "everybody" : who, above, what, path,
+               everybody ? "" : "if that is not intended: ", commands);
     return true;
 }
 
-void check_writers(struct report *report, const char *about, const char *what, const char *path)
+void check_writers(const char *about, const char *what, const char *path)
 {
     char place[PATH_MAX];
     const char *folder = place;
-
-    report_writers(report, about, "", what, path);
+    report_writers(about, "", what, path);
     /* The right to write a folder is the right to replace each file and folder in it. */
     snprintf(place, sizeof place, "%s", path);
     do
         folder = dirname((char *)folder);
-    while (!report_writers(report, about, "a folder above ", what, folder) &&
-           strcmp(folder, "/") != 0 && strcmp(folder, ".") != 0);
+    while (!report_writers(about, "a folder above ", what, folder) && strcmp(folder, "/") != 0 &&
+           strcmp(folder, ".") != 0);
 }

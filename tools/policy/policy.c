@@ -196,18 +196,9 @@ static int answer(const struct common_options *request, char **names)
 
 int policy_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        OPTION_MODULE,
-        OPTION_JSON,
-        OPTIONS_OF_ALL,
-    };
-    struct common_options common = {.module_path = default_module()};
-    int option;
-
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        int code = common_option(option, argv[0], help, &common);
-        if (code != GO_ON)
-            return code;
-    }
+    struct common_options common;
+    int code = common_options(argc, argv, help, &common);
+    if (code != GO_ON)
+        return code;
     return answer(&common, argv + optind);
 }

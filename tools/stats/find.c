@@ -37,7 +37,6 @@ static void read_file(const struct candidate *candidate, const char *name, char 
 {
     int fd = openat(candidate->fd, name, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd >= 0 ? read(fd, text, text_bytes - 1) : 0;
-
     text[len > 0 ? len : 0] = '\0';
     if (fd >= 0)
         close(fd);
@@ -46,7 +45,6 @@ static void read_file(const struct candidate *candidate, const char *name, char 
 static void read_program(struct candidate *candidate)
 {
     size_t len;
-
     read_file(candidate, "comm", candidate->program, sizeof candidate->program);
     /* The name may have line ends in it, or half a character at its end; the last byte is a line end. */
     len = strlen(candidate->program);
@@ -59,7 +57,6 @@ static uint64_t innermost_pid(const struct candidate *candidate)
 {
     char status[4096], *at;
     uint64_t pid = (uint64_t)candidate->pid;
-
     read_file(candidate, "status", status, sizeof status);
     at = strstr(status, "\nNSpid:");
     for (at = at != NULL ? at + strlen("\nNSpid:") : status + strlen(status);
@@ -74,7 +71,6 @@ static bool is_named_counters(int directory_fd, const char *name)
     static const char wanted[] = "/memfd:" STATISTICS_NAME " (deleted)";
     char target[sizeof wanted + 1];
     ssize_t len = readlinkat(directory_fd, name, target, sizeof target);
-
     return len == sizeof wanted - 1 && memcmp(target, wanted, sizeof wanted - 1) == 0;
 }
 
@@ -87,7 +83,6 @@ static int open_counters(int directory_fd, const char *name, struct stat *file)
     char itself[32];
     int place_fd = openat(directory_fd, name, O_PATH | O_CLOEXEC);
     int fd = -1;
-
     snprintf(itself, sizeof itself, "/proc/self/fd/%d", place_fd);
     if (place_fd >= 0 && fstat(place_fd, file) == 0 && S_ISREG(file->st_mode))
         fd = open(itself, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -99,7 +94,6 @@ static int open_counters(int directory_fd, const char *name, struct stat *file)
 static bool is_listed(const struct stats_list *list, pid_t pid, const struct stat *file)
 {
     bool listed = false;
-
     for (size_t i = 0; i < list->count && !listed; i++) {
         const struct stats_proxy *proxy = &list->proxies[i];
         listed = proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino;
@@ -119,7 +113,6 @@ static enum inspected inspect_counters(struct stats_list *list, struct candidate
     enum inspected result =
         results[stats_read(&proxy.counters, fd, innermost_pid(candidate), &candidate->message)];
     struct stats_proxy *more;
-
     if (result != INSPECT_FOUND)
         return result;
     proxy.read_ns = clock_exact_ns();
@@ -140,7 +133,6 @@ static enum inspected inspect_descriptors(struct stats_list *list, struct candid
     DIR *directory = directory_fd >= 0 ? fdopendir(directory_fd) : NULL;
     enum inspected best = INSPECT_NOT_USING;
     const struct dirent *entry;
-
     if (directory == NULL)
         return errno == EACCES || errno == EPERM ? INSPECT_FORBIDDEN : INSPECT_GONE;
     while ((entry = readdir(directory)) != NULL) {
@@ -167,7 +159,6 @@ static enum inspected inspect(struct stats_list *list, struct candidate *candida
 {
     enum inspected result;
     char path[32];
-
     snprintf(path, sizeof path, "/proc/%ld", (long)candidate->pid);
     candidate->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (candidate->fd < 0)
@@ -192,7 +183,6 @@ static void complain(FILE *complaints, const struct candidate *candidate, enum i
         [INSPECT_FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
                               "root can read it",
     };
-
     fprintf(complaints, "p11-proxy stats: process %ld ", (long)candidate->pid);
     if (candidate->program[0] != '\0')
         fprintf(complaints, "(%s) ", candidate->program);
@@ -206,7 +196,6 @@ static void inspect_all(struct stats_list *list)
 {
     DIR *directory = opendir("/proc");
     const struct dirent *entry;
-
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         struct candidate candidate = {.pid = (pid_t)strtol(entry->d_name, NULL, 10)};
         if (candidate.pid > 0)
@@ -219,7 +208,6 @@ static void inspect_all(struct stats_list *list)
 static int by_pid(const void *a, const void *b)
 {
     const struct stats_proxy *one = a, *other = b;
-
     if (one->pid != other->pid)
         return one->pid < other->pid ? -1 : 1;
     return strcmp(one->counters->module, other->counters->module);
@@ -228,7 +216,6 @@ static int by_pid(const void *a, const void *b)
 bool stats_find(struct stats_list *list, const pid_t *pids, size_t count, FILE *complaints)
 {
     bool all_shown = true;
-
     *list = (struct stats_list){.count = 0};
     if (count == 0)
         inspect_all(list);

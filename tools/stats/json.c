@@ -22,7 +22,6 @@ static struct json_object *known_ns(uint64_t ns)
 static struct json_object *value_of(const struct statistics_row *row, const void *counts)
 {
     uint64_t value = statistics_number(row, counts);
-
     if (row->type == STATISTICS_FLAG)
         return json_object_new_boolean(value != 0);
     return row->type == STATISTICS_HEALTH ? json_text(stats_trust_word(value)) : number(value);
@@ -40,7 +39,6 @@ static struct json_object *new_of_mechanism(uint64_t mechanism)
     struct json_object *object = json_object_new_object();
     bool any = mechanism != STATISTICS_NO_MECHANISM;
     char name[MECHANISM_BYTES];
-
     json_add(object, "mechanism",
              any ? json_text(mechanism_name(mechanism, name, sizeof name)) : NULL);
     json_add(object, "mechanism_number", any ? number(mechanism) : NULL);
@@ -51,7 +49,6 @@ static struct json_object *slot_json(const struct statistics_slot *slot)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *drops = json_object_new_object();
-
     json_add(object, "slot", number(slot->id));
     json_add(object, "token", json_text(slot->token));
     add_rows(object, statistics_call_rows, &slot->calls);
@@ -67,7 +64,6 @@ static struct json_object *slot_json(const struct statistics_slot *slot)
 static struct json_object *refusals_json(const struct statistics *counters)
 {
     struct json_object *array = json_object_new_array();
-
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
         struct json_object *object = new_of_mechanism(refusal->mechanism);
@@ -83,7 +79,6 @@ static struct json_object *refusals_json(const struct statistics *counters)
 static struct json_object *mechanisms_json(const struct statistics *counters)
 {
     struct json_object *array = json_object_new_array();
-
     for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++) {
         struct json_object *object = new_of_mechanism(counters->mechanisms[i].type_plus_1 - 1);
         json_add(object, "calls", number(counters->mechanisms[i].calls));
@@ -99,7 +94,6 @@ static struct json_object *proxy_json(const struct stats_proxy *proxy)
     struct json_object *unknown = json_object_new_object();
     struct json_object *slots = json_object_new_array();
     bool mixes = stats_has(counters, STATISTICS_MIX_KERNEL);
-
     json_add(object, "pid", number((uint64_t)proxy->pid));
     json_add(object, "program", json_text(proxy->program));
     json_add(object, "version", json_text(counters->version));
@@ -125,7 +119,6 @@ void stats_json(FILE *out, const struct stats_list *list)
     struct json_object *document = json_object_new_object();
     struct json_object *processes = json_object_new_array();
     struct timespec now;
-
     clock_gettime(CLOCK_REALTIME, &now);
     for (size_t i = 0; i < list->count; i++)
         json_object_array_add(processes, proxy_json(&list->proxies[i]));

@@ -119,7 +119,6 @@ static void put_drops(const struct family *family, const struct statistics *coun
 static void put_refusals(const struct family *family, const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
-
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
         bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
@@ -137,7 +136,6 @@ static void put_refusals(const struct family *family, const struct statistics *c
 static void put_mechanisms(const struct family *family, const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
-
     for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++) {
         uint64_t type = counters->mechanisms[i].type_plus_1 - 1;
         begin_sample(family);
@@ -161,7 +159,6 @@ static void put_family(FILE *out, const struct stats_list *list, const struct st
                        put_samples *put)
 {
     struct family family = {out, list, row->name, row->type, NULL, row};
-
     fprintf(out, "# TYPE p11_proxy_%s %s\n", row->name,
             row->type == STATISTICS_COUNTER ? "counter" : "gauge");
     if (row->unit[0] != '\0')

@@ -18,7 +18,6 @@ static bool read_part(int fd, struct statistics *all, size_t from, size_t len_by
 static enum stats_read read_head(struct statistics *all, int fd, struct message *message)
 {
     static const char zeros[sizeof all->magic];
-
     if (!read_part(fd, all, 0, offsetof(struct statistics, pid)))
         message_set(message, "its counters cannot be read");
     else if (memcmp(all->magic, zeros, sizeof zeros) == 0)
@@ -41,7 +40,6 @@ static enum stats_read read_head(struct statistics *all, int fd, struct message 
 static bool read_rest(struct statistics *all, int fd)
 {
     size_t slots_at = offsetof(struct statistics, slots);
-
     if (!read_part(fd, all, 0, slots_at))
         return false;
     if (all->slot_count > STATISTICS_SLOTS)
@@ -51,40 +49,16 @@ static bool read_rest(struct statistics *all, int fd)
     return read_part(fd, all, slots_at, all->slot_count * sizeof all->slots[0]);
 }
 
-typedef bool same_function(const void *a, const void *b);
-
-/* Moves the rows that differ from all before them to the front, and returns how many these are. */
-static size_t keep_unique(void *rows, size_t count, size_t row_bytes, same_function *same)
+/* Whether two rows begin with the same key. */
+static bool has_twins(const void *rows, size_t count, size_t row_bytes, size_t key_bytes)
 {
-    char *first = rows;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        size_t twin = 0;
-        while (twin < kept && !same(first + twin * row_bytes, first + i * row_bytes))
-            twin++;
-        if (twin == kept)
-            memmove(first + kept++ * row_bytes, first + i * row_bytes, row_bytes);
+    const char *first = rows;
+    bool found = false;
+    for (size_t i = 1; i < count && !found; i++) {
+        for (size_t j = 0; j < i && !found; j++)
+            found = memcmp(first + i * row_bytes, first + j * row_bytes, key_bytes) == 0;
     }
-    return kept;
-}
-
-static bool same_slot(const void *a, const void *b)
-{
-    return ((const struct statistics_slot *)a)->id == ((const struct statistics_slot *)b)->id;
-}
-
-static bool same_type(const void *a, const void *b)
-{
-    const struct statistics_mechanism *one = a, *other = b;
-    return one->type_plus_1 == other->type_plus_1;
-}
-
-static bool same_refusal(const void *a, const void *b)
-{
-    const struct statistics_refusal *one = a, *other = b;
-    return one->mechanism == other->mechanism && one->line == other->line &&
-           strcmp(one->file, other->file) == 0 && strcmp(one->rule, other->rule) == 0;
+    return found;
 }
 
 /* Most used first, and free places last. */
@@ -94,20 +68,23 @@ static int by_use(const void *a, const void *b)
     uint64_t type = one->type_plus_1 - 1, other_type = other->type_plus_1 - 1;
     uint64_t calls = type != UINT64_MAX ? statistic_read(&one->calls) : 0;
     uint64_t other_calls = other_type != UINT64_MAX ? statistic_read(&other->calls) : 0;
-
     if (calls != other_calls)
         return calls < other_calls ? 1 : -1;
     return type < other_type ? -1 : type > other_type;
 }
 
+/* Ends a text, makes it printable, and wipes what is behind its end. */
 static void clean_text(char *text, size_t text_bytes)
 {
     text[text_bytes - 1] = '\0';
     make_plain(text);
+    memset(text + strlen(text), 0, text_bytes - strlen(text));
 }
 
-static void clean(struct statistics *all)
+/* False if a slot, mechanism or refusal stands twice, as no proxy writes it. */
+static bool clean(struct statistics *all)
 {
+    size_t types = 0;
     clean_text(all->version, sizeof all->version);
     clean_text(all->module, sizeof all->module);
     clean_text(all->target, sizeof all->target);
@@ -119,13 +96,13 @@ static void clean(struct statistics *all)
         clean_text(all->refusals[i].file, sizeof all->refusals[i].file);
         clean_text(all->refusals[i].rule, sizeof all->refusals[i].rule);
     }
-    all->slot_count = keep_unique(all->slots, all->slot_count, sizeof all->slots[0], same_slot);
-    all->refusal_count =
-        keep_unique(all->refusals, all->refusal_count, sizeof all->refusals[0], same_refusal);
-    size_t types =
-        keep_unique(all->mechanisms, STATISTICS_MECHANISMS, sizeof all->mechanisms[0], same_type);
-    memset(&all->mechanisms[types], 0, (STATISTICS_MECHANISMS - types) * sizeof all->mechanisms[0]);
     qsort(all->mechanisms, STATISTICS_MECHANISMS, sizeof all->mechanisms[0], by_use);
+    while (types < STATISTICS_MECHANISMS && all->mechanisms[types].type_plus_1 != 0)
+        types++;
+    return !has_twins(all->slots, all->slot_count, sizeof all->slots[0], sizeof(statistic)) &&
+           !has_twins(all->mechanisms, types, sizeof all->mechanisms[0], sizeof(statistic)) &&
+           !has_twins(all->refusals, all->refusal_count, sizeof all->refusals[0],
+                      offsetof(struct statistics_refusal, times));
 }
 
 enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pid,
@@ -133,7 +110,6 @@ enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pi
 {
     struct statistics *all = aligned_alloc(_Alignof(struct statistics), sizeof(struct statistics));
     enum stats_read result = STATS_STRANGE;
-
     message_set(message, "its counters cannot be read");
     if (all != NULL) {
         memset(all, 0, offsetof(struct statistics, slots));
@@ -143,12 +119,14 @@ enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pi
         result = STATS_STRANGE;
     else if (result == STATS_READ && all->pid != own_pid)
         result = STATS_INHERITED;
-    if (result != STATS_READ) {
-        free(all);
-        return result;
+    else if (result == STATS_READ && !clean(all)) {
+        message_set(message, "its counters are not those of a proxy");
+        result = STATS_STRANGE;
     }
-    clean(all);
-    *counters = all;
+    if (result == STATS_READ)
+        *counters = all;
+    else
+        free(all);
     return result;
 }
 
@@ -162,7 +140,6 @@ uint64_t stats_call_ns(const struct statistics_pool *pool)
 uint64_t stats_saved_ns(const struct statistics_pool *pool)
 {
     uint64_t saved_ns;
-
     if (__builtin_mul_overflow(stats_call_ns(pool), statistic_read(&pool->pool_draws), &saved_ns))
         saved_ns = UINT64_MAX;
     return saved_ns;

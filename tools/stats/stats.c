@@ -28,7 +28,6 @@ enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS, FORMATS }; /* the last:
 static bool parse_format(const char *text, enum format *format)
 {
     static const char *const words[FORMATS] = {"table", "json", "openmetrics"};
-
     for (unsigned i = 0; i < FORMATS; i++) {
         if (strcmp(text, words[i]) == 0) {
             *format = (enum format)i;
@@ -42,7 +41,6 @@ static bool parse_period(const char *text, int64_t *period_ns)
 {
     char *rest;
     double seconds = strtod(text, &rest);
-
     if (text[strspn(text, "0123456789.")] != '\0' || rest == text || *rest != '\0' ||
         seconds < PERIOD_LEAST_S || seconds > PERIOD_MOST_S)
         return false;
@@ -61,7 +59,6 @@ static int show_once(const struct stats_watch *what, enum format format)
 {
     struct stats_list list;
     bool all_shown = stats_find(&list, what->pids, what->pids_count, stderr);
-
     if (format == FORMAT_JSON)
         stats_json(stdout, &list);
     else if (format == FORMAT_METRICS)
@@ -87,7 +84,6 @@ int stats_command(int argc, char **argv)
     struct common_options common = {.json = false};
     bool watches = false;
     int option, code;
-
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'f' && !parse_format(optarg, &format))
             return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);

@@ -28,7 +28,6 @@ static const char *number(char text[NUMBER_BYTES], uint64_t value)
 {
     char *at = text + NUMBER_BYTES - 1;
     unsigned digits = 0;
-
     *at = '\0';
     do {
         if (digits > 0 && digits % 3 == 0)
@@ -43,34 +42,20 @@ static const char *number(char text[NUMBER_BYTES], uint64_t value)
 static void put_number(FILE *out, uint64_t value)
 {
     char text[NUMBER_BYTES];
-
     fprintf(out, "%*s", NUMBER_WIDTH, number(text, value));
 }
 
-/* "12.3 ms", "2 h 5 min": the two units that tell most. */
-static void put_duration(FILE *out, uint64_t ns)
+/* "12.3 ms", "2.1 h". */
+static void put_duration(FILE *out, double seconds)
 {
     static const struct {
         const char *word;
-        uint64_t seconds;
-    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}};
-    uint64_t seconds = ns / (uint64_t)NS_PER_S, rest;
-    char text[NUMBER_BYTES];
+        double seconds;
+    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
     size_t unit = 0;
-
-    if (seconds == 0)
-        fprintf(out, "%.1f %s", (double)ns / (ns < NS_PER_MS ? 1e3 : 1e6),
-                ns < NS_PER_MS ? "us" : "ms");
-    else if (seconds < 60)
-        fprintf(out, "%.1f s", (double)ns / 1e9);
-    if (seconds < 60)
-        return;
-    while (seconds < units[unit].seconds)
+    while (unit < sizeof units / sizeof units[0] - 1 && seconds < units[unit].seconds)
         unit++;
-    fprintf(out, "%s %s", number(text, seconds / units[unit].seconds), units[unit].word);
-    rest = seconds % units[unit].seconds / units[unit + 1].seconds;
-    if (rest > 0)
-        fprintf(out, " %" PRIu64 " %s", rest, units[unit + 1].word);
+    fprintf(out, "%.1f %s", seconds / units[unit].seconds, units[unit].word);
 }
 
 static void put_label(FILE *out, int indent, const char *label)
@@ -82,7 +67,6 @@ static void put_label(FILE *out, int indent, const char *label)
 static void put_note(FILE *out, const char *name, const struct statistics_slot *slot)
 {
     const char *before = "   ";
-
     if (strcmp(name, "pool_draws") == 0) {
         double draws = (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
                        (double)slot->calls.failed_draws;
@@ -101,7 +85,6 @@ static void put_rate(FILE *out, const struct shown_slot *slot, const struct stat
                      uint64_t now, const void *before)
 {
     uint64_t was = count != NULL ? statistics_number(count, before) : now;
-
     if (count != NULL)
         put_number(out, now > was ? (uint64_t)((double)(now - was) / slot->passed_s + 0.5) : 0);
     else
@@ -115,7 +98,6 @@ static void put_line(FILE *out, const struct shown_slot *slot, const struct stat
     const struct statistics_row *count = row != bytes ? row : NULL;
     uint64_t counted = count != NULL ? statistics_number(count, now) : 0;
     uint64_t byte_count = bytes != NULL ? statistics_number(bytes, now) : 0;
-
     if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
         return;
     put_label(out, 4, row->line);
@@ -153,9 +135,9 @@ static void put_saved(FILE *out, const struct statistics_pool *pool)
         fputs("not known yet\n", out);
     else {
         fputs("about ", out);
-        put_duration(out, stats_saved_ns(pool));
+        put_duration(out, (double)stats_saved_ns(pool) / NS_PER_S);
         fputs(" of waiting; a call to the token takes ", out);
-        put_duration(out, stats_call_ns(pool));
+        put_duration(out, (double)stats_call_ns(pool) / NS_PER_S);
         putc('\n', out);
     }
 }
@@ -163,7 +145,6 @@ static void put_saved(FILE *out, const struct statistics_pool *pool)
 static void put_slot(FILE *out, const struct shown_slot *shown, bool coloured)
 {
     const struct statistics_slot *slot = shown->now;
-
     fprintf(out, "  slot %" PRIu64, statistic_read(&slot->id));
     if (slot->token[0] != '\0')
         fprintf(out, ", token '%s'", slot->token);
@@ -204,7 +185,6 @@ static void put_slot(FILE *out, const struct shown_slot *shown, bool coloured)
 static void put_refusals(FILE *out, const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
-
     if (counters->refusal_count > 0)
         fprintf(out, "  %s\n",
                 stats_has(counters, STATISTICS_AUDIT) ? "would be refused" : "refused");
@@ -221,7 +201,6 @@ static void put_refusals(FILE *out, const struct statistics *counters)
 static void put_mechanisms(FILE *out, const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
-
     for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++) {
         if (i == 0)
             fputs("  mechanisms used\n", out);
@@ -243,11 +222,10 @@ static void put_head(FILE *out, const struct stats_proxy *proxy, bool coloured)
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
     bool pool = stats_has(counters, STATISTICS_POOL);
     char text[NUMBER_BYTES];
-
     fprintf(out, "%sprocess %ld%s%s%s%s, p11-proxy %s for ", coloured ? "\033[1m" : "",
             (long)proxy->pid, proxy->program[0] != '\0' ? " (" : "", proxy->program,
             proxy->program[0] != '\0' ? ")" : "", coloured ? "\033[0m" : "", counters->version);
-    put_duration(out, (now_s > started_s ? now_s - started_s : 1) * (uint64_t)NS_PER_S);
+    put_duration(out, now_s > started_s ? (double)(now_s - started_s) : 1);
     fprintf(out, "\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s",
             counters->module, counters->target,
             !pool                                    ? "off"
@@ -269,7 +247,6 @@ static struct shown_slot show_slot(const struct stats_proxy *proxy,
                                    const struct stats_list *before)
 {
     struct shown_slot shown = {.now = slot};
-
     for (size_t i = 0; before != NULL && i < before->count; i++) {
         const struct stats_proxy *was = &before->proxies[i];
         if (was->pid != proxy->pid || was->device != proxy->device || was->inode != proxy->inode)

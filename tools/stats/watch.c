@@ -32,7 +32,6 @@ static sigset_t block_signals(void)
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
     struct sigaction action, noted = {.sa_handler = note_signal};
     sigset_t blocked, before;
-
     sigemptyset(&blocked);
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         if (sigaction(ends[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
@@ -49,7 +48,6 @@ static sigset_t block_signals(void)
 static bool take_keys(struct termios *before)
 {
     struct termios keys;
-
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, before) != 0)
         return false;
     keys = *before;
@@ -63,7 +61,6 @@ static bool wait_until(int64_t until_ns, bool has_keys, const sigset_t *unblocke
     struct pollfd fds[] = {{.fd = STDOUT_FILENO}, /* tells when it closes */
                            {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
     int64_t left_ns;
-
     while ((left_ns = until_ns - clock_exact_ns()) > 0) {
         const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
         int ready = ppoll(fds, 2, &left, unblocked);
@@ -86,7 +83,6 @@ static void put_title(FILE *out, const struct stats_watch *watch)
     char clock_text[16] = "";
     time_t now_s = time(NULL);
     struct tm now;
-
     if (localtime_r(&now_s, &now) != NULL)
         strftime(clock_text, sizeof clock_text, "%H:%M:%S", &now);
     fprintf(out, "p11-proxy stats, %s, every %g s; q ends it\n\n", clock_text,
@@ -109,7 +105,6 @@ static void redraw(const struct stats_watch *watch, const struct stats_list *lis
     char *text = NULL;
     size_t text_bytes = 0;
     FILE *out = open_memstream(&text, &text_bytes);
-
     if (out == NULL)
         return;
     put_title(out, watch);
@@ -144,7 +139,6 @@ static bool show_again(const struct stats_watch *watch, struct stats_list *list,
         !watch->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
     struct stats_list before = {.count = 0};
     bool written = true, goes_on = true;
-
     fputs(redraws ? CLEAR_SCREEN : "", stdout);
     while (goes_on && (watch->pids_count == 0 || list->count > 0)) {
         show(watch, redraws, list, before.count > 0 ? &before : NULL);
@@ -170,7 +164,6 @@ int stats_watch(const struct stats_watch *watch)
     struct termios keys_before;
     bool has_keys = take_keys(&keys_before);
     bool written = show_again(watch, &list, has_keys, &unblocked);
-
     if (!written)
         fprintf(stderr, "p11-proxy stats: cannot write: %m\n");
     if (has_keys)
