@@ -151,13 +151,6 @@ bool can_be_written(const char *path, int flags)
     return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-void put_json(FILE *out, const char *text)
-{
-    struct json_object *string = json_text(text);
-    fputs(json_object_to_json_string_ext(string, JSON_C_TO_STRING_NOSLASHESCAPE), out);
-    json_object_put(string);
-}
-
 struct json_object *json_text(const char *text)
 {
     struct json_object *string = NULL;

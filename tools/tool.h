@@ -96,10 +96,7 @@ void put_plain(FILE *out, const char *text);
 /* The same in place. */
 void make_plain(char *text);
 
-/* Writes text as a JSON string; NULL as null. Bytes that are no UTF-8 appear as U+FFFD. */
-void put_json(FILE *out, const char *text);
-
-/* The same for a document; NULL stands for null. */
+/* A JSON string. Bytes that are no UTF-8 appear as U+FFFD; NULL stands for null. */
 struct json_object *json_text(const char *text);
 
 /* A number with so many digits after the point. */
