@@ -82,6 +82,8 @@ CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo,
         if (before.is_read_write)
             subtract_one(&pInfo->ulRwSessionCount);
     }
+    if (rv == CKR_OK && pInfo != NULL && !is_recursive())
+        count_token(slot_add(slotID), pInfo->label);
     slots_note_code(slotID, rv);
     return rv;
 }
