@@ -27,6 +27,8 @@ check "from C_Initialize on"     shows "module    $PROXY"
 check "the target"               shows "target    $TARGET"
 check "a thread fills the pool"  shows "pool      filled by a background thread"
 check "a policy, and no refusal" shows "policy    enforce"
+check "the token before it is drawn from" exits 0 stats
+check "by its label"             grep -E "^  slot [0-9]+, token 'proxy-test': no draws$" "$scratch/out"
 check "a thousand draws"         orders draw 0x0
 check_stats_json "they are all counted" '
     .slots | map(select(.token == "proxy-test")) | length == 1 and
