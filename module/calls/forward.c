@@ -15,20 +15,19 @@
 struct call {
     struct in_call_place *place;
     CK_SESSION_HANDLE session;
+    unsigned calls;
 };
 
 static inline struct call begin(CK_SESSION_HANDLE *session)
 {
     *session = fill_session_hide(*session);
-    struct call call = {in_call_place(), *session};
-    in_call_begin(call.place, call.session);
-    in_call_count(call.place, call.session);
-    return call;
+    struct in_call_place *place = in_call_place(*session);
+    return (struct call){place, *session, in_call_begin(place, *session)};
 }
 
 static inline void end(const struct call *call, CK_RV rv)
 {
-    in_call_end(call->place);
+    in_call_end(call->place, call->calls);
     if (__builtin_expect(rv != CKR_OK, 0))
         session_note_code(call->session, rv);
 }
@@ -59,19 +58,21 @@ static bool refusal_stands(CK_RV rv)
     }
 }
 
-/* Each list of ours calls the target's list of the same number: what they hold may differ. */
-#define LIST 0
-#include "calls/forwarders.def"
-#define LIST 1
-#include "calls/forwarders.def"
-#define LIST 2
-#include "calls/forwarders.def"
-#define LIST 3
-#include "calls/forwarders.def"
-#define LIST 4
 #include "calls/forwarders.def"
 
-_Static_assert(TARGET_LISTS == 5, "one forwarders.def for each list");
+/* Each list of ours calls the target's list of the same number: what they hold may differ. */
+#define LIST 0
+#include "calls/list.def"
+#define LIST 1
+#include "calls/list.def"
+#define LIST 2
+#include "calls/list.def"
+#define LIST 3
+#include "calls/list.def"
+#define LIST 4
+#include "calls/list.def"
+
+_Static_assert(TARGET_LISTS == 5, "one list.def for each");
 
 static struct p11_functions *const own_lists[TARGET_LISTS] = {
     &list_0_functions, &list_1_functions, &list_2_functions, &list_3_functions, &list_4_functions};

@@ -96,25 +96,26 @@ static void note_login(struct slot *slot, enum slot_event event)
 struct login {
     struct slot *slot;
     struct in_call_place *place;
+    unsigned calls;
     bool is_so;
 };
 
 /* The SO cannot log in while there is a read-only session, and the filler's is one. */
 static struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type)
 {
-    struct login login = {session_slot(session), in_call_place(), user_type == CKU_SO};
+    struct login login = {session_slot(session), in_call_place(session), 0, user_type == CKU_SO};
     if (login.is_so && login.slot != NULL)
         fill_session_suspend(login.slot);
     else if (login.is_so)
         fill_sessions_suspend();
-    in_call_begin(login.place, session);
+    login.calls = in_call_begin(login.place, session);
     return login;
 }
 
 static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_USER_TYPE user_type,
                        CK_RV rv)
 {
-    in_call_end(login->place);
+    in_call_end(login->place, login->calls);
     /* A context-specific login belongs to one operation and changes no one's state. */
     if (rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC)
         note_login(login->slot, login->is_so ? SLOT_SO_LOGGED_IN : SLOT_LOGGED_IN);
@@ -154,10 +155,10 @@ CK_RV own_C_Logout(CK_SESSION_HANDLE hSession, const struct p11_functions *funct
 {
     hSession = fill_session_hide(hSession);
     struct slot *slot = session_slot(hSession);
-    struct in_call_place *place = in_call_place();
-    in_call_begin(place, hSession);
+    struct in_call_place *place = in_call_place(hSession);
+    unsigned calls = in_call_begin(place, hSession);
     CK_RV rv = functions->C_Logout(hSession);
-    in_call_end(place);
+    in_call_end(place, calls);
     if (rv == CKR_OK)
         note_login(slot, SLOT_LOGGED_OUT);
     else

@@ -30,14 +30,16 @@ static struct fill_sessions {
     pthread_cond_t changed;
     unsigned suspended;  /* calls in progress that must not meet any of the sessions */
     int64_t retry_at_ns; /* none is opened before */
-    _Atomic uint64_t
-        bits; /* bit (handle % 64) is set for each session: a forwarded call looks at no more */
+    _Atomic uint64_t bits; /* see fill_session_bits */
     struct fill_session of[SLOTS_MAX];
 } * state;
+
+_Atomic uint64_t *fill_session_bits;
 
 void fill_sessions_prepare(void)
 {
     state = memory_part(sizeof *state);
+    fill_session_bits = &state->bits;
 }
 
 static void publish_locked(void)
@@ -57,11 +59,8 @@ static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
     publish_locked();
 }
 
-CK_SESSION_HANDLE fill_session_hide(CK_SESSION_HANDLE handle)
+CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle)
 {
-    uint64_t bits = atomic_load_explicit(&state->bits, memory_order_relaxed);
-    if (__builtin_expect((bits >> (handle & 63) & 1) == 0, 1) || handle == CK_INVALID_HANDLE)
-        return handle;
     bool is_ours = false;
     unsigned count = slots_count();
     pthread_mutex_lock(&state->lock);

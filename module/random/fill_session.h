@@ -6,6 +6,7 @@
 #ifndef P11_PROXY_FILL_SESSION_H
 #define P11_PROXY_FILL_SESSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,9 +26,18 @@ void fill_sessions_resume(void);
  * whether there was one. */
 bool fill_sessions_release_all(void);
 
+/* Bit (handle % 64) is set for each session of the filler's: a forwarded call looks at no more. */
+extern _Atomic uint64_t *fill_session_bits;
+CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle);
+
 /* The handle that stands for the application's in the target: CK_INVALID_HANDLE for one of the filler's, which the
  * application never got, so that the target complains as it would without the session. */
-CK_SESSION_HANDLE fill_session_hide(CK_SESSION_HANDLE handle);
+static inline CK_SESSION_HANDLE fill_session_hide(CK_SESSION_HANDLE handle)
+{
+    uint64_t bits = atomic_load_explicit(fill_session_bits, memory_order_relaxed);
+    return __builtin_expect((bits >> (handle & 63) & 1) == 0, 1) ? handle
+                                                                 : fill_session_look_up(handle);
+}
 
 /* What C_GetTokenInfo must not count. */
 struct fill_session_view {

@@ -4,8 +4,6 @@
 #include "state/memory.h"
 #include "state/sessions.h"
 
-_Static_assert(IN_CALL_PLACES == 64, "in_call_place() takes the upper six bits of a hash");
-
 struct in_call_place *in_call_places;
 
 /* Threads in the target for random bytes, by the address of their control block; 0: a free place. Thread-local
@@ -29,9 +27,13 @@ static bool is_on(CK_SESSION_HANDLE handle, const struct slot *slot)
 
 bool in_call_on(const struct slot *slot)
 {
-    for (unsigned i = 0; i < IN_CALL_PLACES; i++)
-        if (is_on(atomic_load_explicit(&in_call_places[i].session, memory_order_relaxed), slot))
+    for (unsigned i = 0; i < IN_CALL_PLACES; i++) {
+        const struct in_call_place *place = &in_call_places[i];
+        if (is_on(atomic_load_explicit(&place->random_session, memory_order_relaxed), slot) ||
+            ((atomic_load_explicit(&place->calls, memory_order_relaxed) & 1) != 0 &&
+             is_on(atomic_load_explicit(&place->session, memory_order_relaxed), slot)))
             return true;
+    }
     return false;
 }
 
@@ -39,7 +41,7 @@ unsigned in_call_calls(const struct slot *slot)
 {
     unsigned calls = 0;
     for (unsigned i = 0; i < IN_CALL_PLACES; i++)
-        if (is_on(atomic_load_explicit(&in_call_places[i].last, memory_order_relaxed), slot))
+        if (is_on(atomic_load_explicit(&in_call_places[i].session, memory_order_relaxed), slot))
             calls += atomic_load_explicit(&in_call_places[i].calls, memory_order_relaxed);
     return calls;
 }

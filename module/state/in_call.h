@@ -12,39 +12,39 @@
 
 enum { IN_CALL_PLACES = 64 };
 
-/* A place for the threads whose address hashes there: only ever a hint. */
+/* A place for the sessions whose handles end alike: only ever a hint. */
 struct in_call_place {
-    _Atomic CK_SESSION_HANDLE
-        session; /* of the call that is in the target, CK_INVALID_HANDLE if none */
-    _Atomic CK_SESSION_HANDLE last; /* of the last call that was not for random bytes */
-    atomic_uint calls;              /* of these, so far */
+    _Atomic CK_SESSION_HANDLE session; /* of the last call that was not for random bytes */
+    atomic_uint calls;                 /* odd while a call is in the target; moves on with each */
+    _Atomic CK_SESSION_HANDLE random_session; /* of a call for random bytes in the target */
 } __attribute__((aligned(64)));
 
 extern struct in_call_place *in_call_places;
 
-/* The same place for the same thread. */
-static inline struct in_call_place *in_call_place(void)
+static inline struct in_call_place *in_call_place(CK_SESSION_HANDLE handle)
 {
-    uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
-    return &in_call_places[((uint64_t)thread * 0x9E3779B97F4A7C15ULL) >> 58];
+    return &in_call_places[handle % IN_CALL_PLACES];
 }
 
-static inline void in_call_begin(struct in_call_place *place, CK_SESSION_HANDLE handle)
+/* Around a call that is not for random bytes. Calls that share a place may lose a count, but the last one to leave
+ * leaves an even number. Returns what in_call_end() needs. */
+static inline unsigned in_call_begin(struct in_call_place *place, CK_SESSION_HANDLE handle)
 {
+    unsigned calls = atomic_load_explicit(&place->calls, memory_order_relaxed) | 1;
     atomic_store_explicit(&place->session, handle, memory_order_relaxed);
+    atomic_store_explicit(&place->calls, calls, memory_order_relaxed);
+    return calls;
 }
 
-static inline void in_call_end(struct in_call_place *place)
+static inline void in_call_end(struct in_call_place *place, unsigned calls)
 {
-    atomic_store_explicit(&place->session, CK_INVALID_HANDLE, memory_order_relaxed);
-}
-
-/* A call that was not for random bytes: the filler is to keep away for a while after it as well. */
-static inline void in_call_count(struct in_call_place *place, CK_SESSION_HANDLE handle)
-{
-    unsigned calls = atomic_load_explicit(&place->calls, memory_order_relaxed);
-    atomic_store_explicit(&place->last, handle, memory_order_relaxed);
     atomic_store_explicit(&place->calls, calls + 1, memory_order_relaxed);
+}
+
+/* Around one that is; after it, CK_INVALID_HANDLE. */
+static inline void in_call_random(struct in_call_place *place, CK_SESSION_HANDLE handle)
+{
+    atomic_store_explicit(&place->random_session, handle, memory_order_relaxed);
 }
 
 /* True if a call on the slot is in the target. */

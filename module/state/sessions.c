@@ -7,7 +7,7 @@
 #include "base/wipeonfork.h"
 #include "state/memory.h"
 
-enum { FIRST_PLACES = 512 };
+enum { FIRST_PLACES = 512, FIRST_ENTRIES = 64 };
 
 typedef _Atomic(struct session *) session_place;
 
@@ -167,7 +167,7 @@ static bool add_entries_locked(size_t count)
 static struct session *new_entry_locked(void)
 {
     if (state->free_entry == NULL) {
-        size_t more = state->entries == 0 ? FIRST_PLACES / 2 : state->entries;
+        size_t more = state->entries == 0 ? FIRST_ENTRIES : state->entries;
         bool fits = (state->entries + more) * 2 <= current_index()->mask + 1;
         if ((!fits && !grow_index_locked()) || !add_entries_locked(more))
             return NULL;
