@@ -32,6 +32,23 @@ static void find_user_config(char out[PATH_MAX])
         join(out, found->pw_dir, ".config/pkcs11");
 }
 
+/* P11_PROXY_CONFIG, made absolute at the first read: the process may change its directory afterwards, and fork. */
+static const char *named_file(void)
+{
+    static char read_as[PATH_MAX], absolute[PATH_MAX];
+    const char *value = secure_getenv("P11_PROXY_CONFIG");
+    if (value == NULL || value[0] == '\0' || value[0] == '/' || strlen(value) >= PATH_MAX)
+        return value;
+    if (strcmp(value, read_as) != 0) {
+        if (getcwd(absolute, sizeof absolute) == NULL ||
+            strlen(absolute) + 1 + strlen(value) >= sizeof absolute)
+            return value;
+        strcat(strcat(absolute, "/"), value);
+        strcpy(read_as, value);
+    }
+    return absolute;
+}
+
 void config_places_default(struct config_places *places, const char *module_path)
 {
     *places = (struct config_places){
@@ -40,7 +57,7 @@ void config_places_default(struct config_places *places, const char *module_path
         .system_modules = "/etc/pkcs11/modules",
         .system_conf = "/etc/pkcs11/pkcs11.conf",
         .target_directory = P11_MODULE_DIR,
-        .env_config = secure_getenv("P11_PROXY_CONFIG"),
+        .env_config = named_file(),
         .env_target = secure_getenv("P11_PROXY_TARGET"),
         .env_log = secure_getenv("P11_PROXY_LOG"),
         .secure = getauxval(AT_SECURE) != 0,

@@ -277,6 +277,27 @@ START_TEST(an_unreadable_target_is_told_from_a_missing_one)
 }
 END_TEST
 
+START_TEST(a_relative_named_file_outlasts_a_change_of_directory)
+{
+    struct config_places first, later;
+    char folder[PATH_MAX], expected[PATH_MAX + 16];
+
+    ck_assert_ptr_nonnull(getcwd(folder, sizeof folder));
+    snprintf(expected, sizeof expected, "%s/proxy.module", folder);
+    setenv("P11_PROXY_CONFIG", "proxy.module", 1);
+    config_places_default(&first, "p11-proxy.so");
+    ck_assert_str_eq(first.env_config, expected);
+    ck_assert_int_eq(chdir("/"), 0);
+    config_places_default(&later, "p11-proxy.so");
+    ck_assert_str_eq(later.env_config, expected);
+    setenv("P11_PROXY_CONFIG", "/etc/other.module", 1);
+    config_places_default(&later, "p11-proxy.so");
+    ck_assert_str_eq(later.env_config, "/etc/other.module");
+    unsetenv("P11_PROXY_CONFIG");
+    ck_assert_int_eq(chdir(folder), 0);
+}
+END_TEST
+
 START_TEST(a_real_process_looks_where_p11_kit_does)
 {
     struct config_places p;
@@ -335,6 +356,7 @@ int main(void)
     tcase_add_test(tcase,
                    a_users_folder_that_is_closed_to_us_counts_as_empty_but_a_closed_file_does_not);
     tcase_add_test(tcase, an_unreadable_target_is_told_from_a_missing_one);
+    tcase_add_test(tcase, a_relative_named_file_outlasts_a_change_of_directory);
     tcase_add_test(tcase, a_real_process_looks_where_p11_kit_does);
     suite_add_tcase(suite, tcase);
 
