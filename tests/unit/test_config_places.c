@@ -1,6 +1,8 @@
 /* test_config_places.c - which file or variable wins, and which are not read at all. */
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
