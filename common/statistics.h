@@ -85,7 +85,7 @@ struct statistics_mechanism {
     statistic calls;
 };
 
-/* What a rule of the policy refused; with audit, would have refused. All but times tell refusals apart. */
+/* What a rule of the policy refused; with audit, would have refused. Two refusals differ in more than times. */
 struct statistics_refusal {
     statistic mechanism; /* STATISTICS_NO_MECHANISM: a key, whatever it was for */
     statistic line;

@@ -67,7 +67,7 @@ void put_plain(FILE *out, const char *text)
     free(copy);
 }
 
-/* Beyond an escape such as "\033[1m", or one character. *column is the next one's. */
+/* Beyond an escape such as "\033[1m", or one character. *column is that of what follows. */
 static const char *step(const char *at, unsigned *column)
 {
     size_t bytes;

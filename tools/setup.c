@@ -25,6 +25,13 @@ static const char help[] =
     "  --version      show the version\n\n"
     "Exit code: 0 done, 1 something is left to do by hand, 2 wrong usage.\n";
 
+static const struct option options[] = {
+    {"undo", no_argument, NULL, 'u'},
+    {"dry-run", no_argument, NULL, 'n'},
+    OPTION_MODULE,
+    OPTIONS_OF_ALL,
+};
+
 enum { TEXT_BYTES = 4 * PATH_MAX };
 
 struct setup {
@@ -197,12 +204,6 @@ static int prepare(struct setup *setup, const struct config_places *places, cons
 
 int setup_command(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"undo", no_argument, NULL, 'u'},
-        {"dry-run", no_argument, NULL, 'n'},
-        OPTION_MODULE,
-        OPTIONS_OF_ALL,
-    };
     static struct setup setup;
     struct common_options common = {.module_path = default_module()};
     struct config_places places;

@@ -30,7 +30,7 @@ int token_load(struct token_module *module, const char *path, struct message *me
 bool token_is_started(const char *path);
 
 /*
- * Initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks tells
+ * Initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks is
  * whether it can. The answer is C_Initialize's.
  */
 CK_RV token_start(const struct token_module *module, const char *reserved, bool *locks);

@@ -35,7 +35,7 @@ snapshot() {
 configure
 snapshot >"$scratch/before"
 check "both are measured"        says 0 "through the proxy " benches
-check "the first line tells what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
+check "the first line says what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
 check "and a ratio"              grep -E '^[0-9.]+ times as many draws a second' "$scratch/out"
 check "and what the pool served" grep -E '^the pool served (100|[1-9][0-9])\.[0-9]{2} % of' "$scratch/out"
 for figure in "a draw of 16 bytes" "  with 4 threads" "open, draw 16 bytes, close" "1000 draws after a pause, each"; do

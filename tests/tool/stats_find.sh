@@ -48,7 +48,7 @@ fi
 # would wait for ever, one of the leased file for /proc/sys/fs/lease-break-time.
 impostor() {
     # shellcheck disable=SC2016
-    exec {heard}< <(exec {hold}>&- && unshare --mount bash -c 'mount -t tmpfs none "$1" && cd "$1" && exec /usr/bin/python3 -c "$2" "$3"' \
+    exec {output}< <(exec {hold}>&- && unshare --mount bash -c 'mount -t tmpfs none "$1" && cd "$1" && exec /usr/bin/python3 -c "$2" "$3"' \
         bash "$scratch" 'import fcntl, os, signal, subprocess, sys
 signal.signal(signal.SIGIO, signal.SIG_IGN)
 name = "memfd:p11-proxy-statistics (deleted)"
@@ -59,7 +59,7 @@ if sys.argv[1] == "lease":
 subprocess.run(["umount", "--lazy", os.getcwd()], check=True)
 print(os.getpid(), flush=True)
 sys.stdin.read()' "$1" <"$scratch/hold" 2>/dev/null)
-    read -r pid <&"$heard"
+    read -r pid <&"$output"
 }
 for kind in fifo lease; do
     if [[ $(id -u) == 0 ]] && impostor $kind; then

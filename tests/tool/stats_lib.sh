@@ -14,9 +14,9 @@ fake() {
     case ${1-} in
     as_someone | below) how=("$1") && shift ;;
     esac
-    exec {heard}< <(exec {hold}>&- && "${how[@]}" "$FAKE_PROCESS" "$@" <"$scratch/hold")
+    exec {output}< <(exec {hold}>&- && "${how[@]}" "$FAKE_PROCESS" "$@" <"$scratch/hold")
     # shellcheck disable=SC2034
-    read -r pid child <&"$heard"
+    read -r pid child <&"$output"
 }
 
 # below COMMAND...: in a PID namespace of its own.
@@ -27,8 +27,8 @@ below() {
 # Ends the process that was started last: its output ends with it.
 end_fake() {
     kill -KILL "$pid"
-    cat <&"$heard" >/dev/null
-    exec {heard}<&-
+    cat <&"$output" >/dev/null
+    exec {output}<&-
 }
 
 # alone COMMAND...: where it sees no process but its own.

@@ -51,10 +51,10 @@ end_use
 configure 'x-pool: off' 'x-disabled-algorithms: MD5' 'x-policy: audit'
 use
 check "an audit"                 orders md5 0x0
-check "is told"                  shows "policy    audit; would refuse 1 call"
+check "is shown"                 shows "policy    audit; would refuse 1 call"
 check "no pool"                  shows "pool      off"
 check "a thousand draws by the token" orders draw 0x0
-check "are told too"             shows "from the token                1,000         32,000"
+check "are shown too"            shows "from the token                1,000         32,000"
 end_use
 
 # A token may be called anything.

@@ -85,7 +85,7 @@ def check_pipe(counted):
     check("with rates from the second on", ["calls/s" in block for block in blocks[:2]] == [False, True], blocks)
     check("no escapes in a pipe", "\033" not in text, text)
     process.stdout.close()
-    check("it ends when nobody reads", process.wait() == 0)
+    check("it ends when its reader has gone", process.wait() == 0)
     process = subprocess.Popen([TOOL, "stats", HOUR, counted.pid], stdout=subprocess.PIPE)
     process.stdout.read(1)
     process.stdout.close()
@@ -106,7 +106,7 @@ def check_json(counted):
     times = [document["time_seconds"] for document in documents]
     check("JSON: each of its time", times[0] < times[1] < times[2], times)
     process.stdout.close()
-    check("JSON: it ends when nobody reads", process.wait() == 0)
+    check("JSON: it ends when its reader has gone", process.wait() == 0)
 
 
 def check_broken_pipe():

@@ -1,6 +1,6 @@
 """terminal.py - what the tests of the program on a terminal share: the terminal, processes that count, and TAP.
 
-Nothing in here waits for time to pass, but for what must come; who waits in vain is ended by meson.
+Nothing in here waits for a time to pass, only for what must come; meson ends a test that waits in vain.
 """
 import fcntl
 import os

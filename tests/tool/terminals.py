@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""terminals.py - all commands on terminals of all kinds, on a full disk and with nobody who reads. Speaks TAP."""
+"""terminals.py - all commands on terminals of all kinds, on a full disk and without a reader. Speaks TAP."""
 import os
 import re
 import signal
@@ -46,7 +46,7 @@ def check_output(counted):
         name = shown(arguments).replace(counted.pid, "PID")
         with open("/dev/full", "w", encoding="ascii") as full:
             ended = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        check(f"{name}: a full disk is told, with 1", (ended.returncode, ended.stderr) ==
+        check(f"{name}: a full disk is reported, with 1", (ended.returncode, ended.stderr) ==
               (1, "p11-proxy: cannot write: No space left on device\n"), ended)
         for ignored in True, False:
             reader, writer = os.pipe()
@@ -55,7 +55,7 @@ def check_output(counted):
                                    restore_signals=not ignored)
             os.close(writer)
             wanted = code if ignored else -signal.SIGPIPE
-            check(f"{name}: nobody reads, which is no error{', and no signal' if ignored else ''}",
+            check(f"{name}: no reader, which is no error{', and no signal' if ignored else ''}",
                   (ended.returncode, ended.stderr) == (wanted, ""), ended)
 
 

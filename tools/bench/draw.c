@@ -9,7 +9,7 @@
 enum {
     CLOCK_TRIES = 1000,
     CLOCK_LOOKS_NS = 20 * 1000, /* the clock is read so often where draws are not timed singly */
-    BATCH_LEAST = 64,           /* so many draws tell what one takes */
+    BATCH_LEAST = 64,           /* fewer draws are over too soon to be timed */
     BURST_DRAWS = 1000
 };
 

@@ -53,7 +53,7 @@ static void put_script(FILE *script, const char *path, const struct load *load,
     put_curve(script, proxied);
 }
 
-/* gnuplot does not tell when a disk is full. */
+/* gnuplot ends well on a full disk, too. */
 static bool is_whole(const char *path)
 {
     char last[TAIL_BYTES + 1] = "";

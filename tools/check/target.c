@@ -53,7 +53,7 @@ static bool is_for_this_machine(const char *path)
 {
     Elf32_Ehdr own, head;
     if (!read_head(&own, "/proc/self/exe"))
-        return true; /* then the loader has to tell */
+        return true; /* then the loader decides */
     if (!read_head(&head, path)) {
         report_add(MARK_PROBLEM, "target",
                    "the target is no shared object: %s\n"

@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WHO_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
+enum { USERS_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
 
 /*
- * Reports who else may write a file, or replace those in a folder, with the commands that end that.
+ * Reports which other users may write a file, or replace those in a folder, with the commands that end that.
  * False if there is no such user. above is "" or "a folder above ".
  */
 static bool report_writers(const char *about, const char *above, const char *what, const char *path)
 {
-    char who[WHO_BYTES] = "", group_text[WHO_BYTES / 2], commands[COMMANDS_BYTES] = "";
+    char users[USERS_BYTES] = "", group_text[USERS_BYTES / 2], commands[COMMANDS_BYTES] = "";
     struct stat st;
     if (stat(path, &st) != 0)
         return false;
@@ -29,9 +29,9 @@ static bool report_writers(const char *about, const char *above, const char *wha
     if (!everybody && !group && !owner)
         return false;
     if (owner)
-        snprintf(who, sizeof who / 2, "user %u%s", (unsigned)st.st_uid, group ? " and " : "");
+        snprintf(users, sizeof users / 2, "user %u%s", (unsigned)st.st_uid, group ? " and " : "");
     snprintf(group_text, sizeof group_text, "group %u", (unsigned)st.st_gid);
-    strcat(who, group ? group_text : "");
+    strcat(users, group ? group_text : "");
     if (owner)
         snprintf(commands, sizeof commands, "chown root %s%s", path,
                  everybody || group ? " && " : "");
@@ -39,7 +39,7 @@ static bool report_writers(const char *about, const char *above, const char *wha
         snprintf(commands + strlen(commands), sizeof commands - strlen(commands), "chmod %s%s-w %s",
                  group ? "g" : "", everybody ? "o" : "", path);
     report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about, "%s may write %s%s: %s\n%s%s",
-               everybody ? "everybody" : who, above, what, path,
+               everybody ? "everybody" : users, above, what, path,
                everybody ? "" : "if that is not intended: ", commands);
     return true;
 }

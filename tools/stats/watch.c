@@ -58,7 +58,7 @@ static bool take_keys(struct termios *before)
 /* Until it is time to show it again, or the window has changed. False when it is to end. */
 static bool wait_until(int64_t until_ns, bool has_keys, const sigset_t *unblocked)
 {
-    struct pollfd fds[] = {{.fd = STDOUT_FILENO}, /* tells when it closes */
+    struct pollfd fds[] = {{.fd = STDOUT_FILENO}, /* has an event when its reader closes it */
                            {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
     int64_t left_ns;
     while ((left_ns = until_ns - clock_exact_ns()) > 0) {
