@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "stats/stats.h"
+#include "counters/counters.h"
 
 static const char help[] =
     "usage: p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--simulate TIME]\n"
@@ -72,9 +72,9 @@ static void hide_progress(void)
 /* The draws of a process that its pool served, and all of them. */
 static void count_draws(pid_t pid, uint64_t *pool, uint64_t *all)
 {
-    struct stats_list list;
+    struct counted_list list;
     *pool = *all = 0;
-    stats_find(&list, &pid, 1, /* complaints= */ NULL);
+    counters_find(&list, &pid, 1, /* complaints= */ NULL);
     for (size_t i = 0; i < list.count; i++) {
         const struct statistics *counters = list.proxies[i].counters;
         for (size_t slot = 0; slot < counters->slot_count; slot++) {
@@ -84,7 +84,7 @@ static void count_draws(pid_t pid, uint64_t *pool, uint64_t *all)
                     counters->slots[slot].calls.failed_draws;
         }
     }
-    stats_list_free(&list);
+    counters_free(&list);
 }
 
 /* One figure of both, in turns, so that other load of the machine meets both alike. */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "stats/stats.h"
+#include "counters/counters.h"
 
 enum { SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
 
@@ -82,18 +82,18 @@ static void report_all_learned(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
-    struct stats_list own;
+    struct counted_list own;
     pid_t pid = getpid();
     report_stage("in the proxy's C_GetSlotList");
     if (list->C_GetSlotList(CK_TRUE, slots, &count) != CKR_OK)
         return;
     for (CK_ULONG i = 0; i < count; i++)
         draw_for_a_moment(list, slots[i]);
-    stats_find(&own, &pid, 1, /* complaints= */ NULL);
+    counters_find(&own, &pid, 1, /* complaints= */ NULL);
     for (size_t i = 0; i < own.count; i++)
         for (size_t slot = 0; slot < own.proxies[i].counters->slot_count; slot++)
             report_learned(&own.proxies[i].counters->slots[slot]);
-    stats_list_free(&own);
+    counters_free(&own);
 }
 
 /* The first line that the proxy logged. */

@@ -87,7 +87,7 @@ static struct json_object *mechanisms_json(const struct statistics *counters)
     return array;
 }
 
-static struct json_object *proxy_json(const struct stats_proxy *proxy)
+static struct json_object *proxy_json(const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
     struct json_object *object = json_object_new_object();
@@ -114,7 +114,7 @@ static struct json_object *proxy_json(const struct stats_proxy *proxy)
     return object;
 }
 
-void stats_json(FILE *out, const struct stats_list *list)
+void stats_json(FILE *out, const struct counted_list *list)
 {
     struct json_object *document = json_object_new_object();
     struct json_object *processes = json_object_new_array();

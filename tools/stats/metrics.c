@@ -16,10 +16,10 @@ enum { MECHANISM_BYTES = 64 };
 /* The name that is being written, of all processes. */
 struct family {
     FILE *out;
-    const struct stats_list *list;
+    const struct counted_list *list;
     const char *name;
     enum statistics_type type;
-    const struct stats_proxy *proxy; /* that samples are of */
+    const struct counted_proxy *proxy; /* that samples are of */
     const struct statistics_row *row;
 };
 
@@ -145,7 +145,7 @@ static void put_mechanisms(const struct family *family, const struct statistics 
 }
 
 /* Two series of one name and label are an error, and spoil all: dlmopen() may load one module twice. */
-static bool seen_before(const struct stats_list *list, size_t i)
+static bool seen_before(const struct counted_list *list, size_t i)
 {
     for (size_t j = 0; j < i; j++) {
         if (list->proxies[j].pid == list->proxies[i].pid &&
@@ -155,7 +155,7 @@ static bool seen_before(const struct stats_list *list, size_t i)
     return false;
 }
 
-static void put_family(FILE *out, const struct stats_list *list, const struct statistics_row *row,
+static void put_family(FILE *out, const struct counted_list *list, const struct statistics_row *row,
                        put_samples *put)
 {
     struct family family = {out, list, row->name, row->type, NULL, row};
@@ -171,8 +171,8 @@ static void put_family(FILE *out, const struct stats_list *list, const struct st
     }
 }
 
-static void put_families(FILE *out, const struct stats_list *list, const struct statistics_row *row,
-                         put_samples *put)
+static void put_families(FILE *out, const struct counted_list *list,
+                         const struct statistics_row *row, put_samples *put)
 {
     for (; row->name != NULL; row++)
         put_family(out, list, row, put);
@@ -195,7 +195,7 @@ static const struct {
      put_mechanisms},
 };
 
-void stats_metrics(FILE *out, const struct stats_list *list)
+void stats_metrics(FILE *out, const struct counted_list *list)
 {
     if (list->count > 0) {
         put_families(out, list, statistics_process_rows, put_process);

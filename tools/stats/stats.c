@@ -48,7 +48,41 @@ static bool parse_period(const char *text, int64_t *period_ns)
     return true;
 }
 
-static void show_table(const struct stats_list *list)
+uint64_t stats_call_ns(const struct statistics_pool *pool)
+{
+    return pool->pool_draws > 0
+               ? statistics_call_ns(pool, pool->pool_drawn_bytes / pool->pool_draws)
+               : 0;
+}
+
+uint64_t stats_saved_ns(const struct statistics_pool *pool)
+{
+    uint64_t saved_ns;
+    if (__builtin_mul_overflow(stats_call_ns(pool), statistic_read(&pool->pool_draws), &saved_ns))
+        saved_ns = UINT64_MAX;
+    return saved_ns;
+}
+
+bool stats_has(const struct statistics *counters, enum statistics_flag flag)
+{
+    return (counters->flags & flag) != 0;
+}
+
+const char *stats_policy_word(const struct statistics *counters)
+{
+    return stats_has(counters, STATISTICS_AUDIT)    ? "audit"
+           : stats_has(counters, STATISTICS_POLICY) ? "enforce"
+                                                    : "none";
+}
+
+const char *stats_trust_word(uint64_t trust)
+{
+    return trust == STATISTICS_TRUSTED   ? "trusted"
+           : trust == STATISTICS_SUSPECT ? "suspect"
+                                         : "latched";
+}
+
+static void show_table(const struct counted_list *list)
 {
     FILE *out = text_open();
     stats_table(out, list, /* before= */ NULL, wants_colour(stdout));
@@ -57,8 +91,8 @@ static void show_table(const struct stats_list *list)
 
 static int show_once(const struct stats_watch *what, enum format format)
 {
-    struct stats_list list;
-    bool all_shown = stats_find(&list, what->pids, what->pids_count, stderr);
+    struct counted_list list;
+    bool all_shown = counters_find(&list, what->pids, what->pids_count, stderr);
     if (format == FORMAT_JSON)
         stats_json(stdout, &list);
     else if (format == FORMAT_METRICS)
@@ -66,8 +100,8 @@ static int show_once(const struct stats_watch *what, enum format format)
     else
         show_table(&list);
     if (what->pids_count == 0)
-        stats_put_notes(stderr, "p11-proxy stats: ", &list);
-    stats_list_free(&list);
+        counters_put_notes(stderr, "p11-proxy stats: ", &list);
+    counters_free(&list);
     return end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
 }
 

@@ -216,7 +216,7 @@ static void put_mechanisms(FILE *out, const struct statistics *counters)
     putc('\n', out);
 }
 
-static void put_head(FILE *out, const struct stats_proxy *proxy, bool coloured)
+static void put_head(FILE *out, const struct counted_proxy *proxy, bool coloured)
 {
     const struct statistics *counters = proxy->counters;
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
@@ -242,13 +242,13 @@ static void put_head(FILE *out, const struct stats_proxy *proxy, bool coloured)
 }
 
 /* The same slot of the same proxy as it was a while ago. */
-static struct shown_slot show_slot(const struct stats_proxy *proxy,
+static struct shown_slot show_slot(const struct counted_proxy *proxy,
                                    const struct statistics_slot *slot,
-                                   const struct stats_list *before)
+                                   const struct counted_list *before)
 {
     struct shown_slot shown = {.now = slot};
     for (size_t i = 0; before != NULL && i < before->count; i++) {
-        const struct stats_proxy *was = &before->proxies[i];
+        const struct counted_proxy *was = &before->proxies[i];
         if (was->pid != proxy->pid || was->device != proxy->device || was->inode != proxy->inode)
             continue;
         shown.passed_s = (double)(proxy->read_ns - was->read_ns) / NS_PER_S;
@@ -260,7 +260,7 @@ static struct shown_slot show_slot(const struct stats_proxy *proxy,
     return shown;
 }
 
-void stats_table(FILE *out, const struct stats_list *list, const struct stats_list *before,
+void stats_table(FILE *out, const struct counted_list *list, const struct counted_list *before,
                  bool coloured)
 {
     for (size_t i = 0; i < list->count; i++) {

@@ -89,17 +89,17 @@ static void put_title(FILE *out, const struct stats_watch *watch)
             (double)watch->period_ns / (double)NS_PER_S);
 }
 
-static void put_block(FILE *out, const struct stats_watch *watch, const struct stats_list *list,
-                      const struct stats_list *before)
+static void put_block(FILE *out, const struct stats_watch *watch, const struct counted_list *list,
+                      const struct counted_list *before)
 {
     stats_table(out, list, before, wants_colour(stdout));
     if (watch->pids_count == 0)
-        stats_put_notes(out, "", list);
+        counters_put_notes(out, "", list);
 }
 
 /* As many rows of it as there is room for. */
-static void redraw(const struct stats_watch *watch, const struct stats_list *list,
-                   const struct stats_list *before)
+static void redraw(const struct stats_watch *watch, const struct counted_list *list,
+                   const struct counted_list *before)
 {
     struct winsize size = {.ws_row = 0};
     char *text = NULL;
@@ -117,8 +117,8 @@ static void redraw(const struct stats_watch *watch, const struct stats_list *lis
     free(text);
 }
 
-static void show(const struct stats_watch *watch, bool redraws, const struct stats_list *list,
-                 const struct stats_list *before)
+static void show(const struct stats_watch *watch, bool redraws, const struct counted_list *list,
+                 const struct counted_list *before)
 {
     if (watch->json)
         stats_json(stdout, list);
@@ -131,35 +131,35 @@ static void show(const struct stats_watch *watch, bool redraws, const struct sta
 }
 
 /* list is what was found first, and is freed. False if output could not be written. */
-static bool show_again(const struct stats_watch *watch, struct stats_list *list, bool has_keys,
+static bool show_again(const struct stats_watch *watch, struct counted_list *list, bool has_keys,
                        const sigset_t *unblocked)
 {
     const char *term = getenv("TERM");
     bool redraws =
         !watch->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
-    struct stats_list before = {.count = 0};
+    struct counted_list before = {.count = 0};
     bool written = true, goes_on = true;
     fputs(redraws ? CLEAR_SCREEN : "", stdout);
     while (goes_on && (watch->pids_count == 0 || list->count > 0)) {
         show(watch, redraws, list, before.count > 0 ? &before : NULL);
-        stats_list_free(&before);
+        counters_free(&before);
         before = *list;
-        *list = (struct stats_list){.count = 0};
+        *list = (struct counted_list){.count = 0};
         written = fflush(stdout) == 0 || errno == EPIPE;
         goes_on =
             !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, unblocked);
         if (goes_on)
-            stats_find(list, watch->pids, watch->pids_count, /* complaints= */ NULL);
+            counters_find(list, watch->pids, watch->pids_count, /* complaints= */ NULL);
     }
-    stats_list_free(list);
-    stats_list_free(&before);
+    counters_free(list);
+    counters_free(&before);
     return written;
 }
 
 int stats_watch(const struct stats_watch *watch)
 {
-    struct stats_list list;
-    bool all_shown = stats_find(&list, watch->pids, watch->pids_count, stderr);
+    struct counted_list list;
+    bool all_shown = counters_find(&list, watch->pids, watch->pids_count, stderr);
     sigset_t unblocked = block_signals();
     struct termios keys_before;
     bool has_keys = take_keys(&keys_before);

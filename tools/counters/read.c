@@ -1,5 +1,5 @@
-/* read.c - copies the counters of another process, which may be hostile, and what follows from them. */
-#include "stats/stats.h"
+/* read.c - copies the counters of another process, which may be hostile. */
+#include "counters/counters.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -15,13 +15,13 @@ static bool read_part(int fd, struct statistics *all, size_t from, size_t len_by
 }
 
 /* Whether it is laid out as this program expects. Leaves the head in *all. */
-static enum stats_read read_head(struct statistics *all, int fd, struct message *message)
+static enum counters_result read_head(struct statistics *all, int fd, struct message *message)
 {
     static const char zeros[sizeof all->magic];
     if (!read_part(fd, all, 0, offsetof(struct statistics, pid)))
         message_set(message, "its counters cannot be read");
     else if (memcmp(all->magic, zeros, sizeof zeros) == 0)
-        return STATS_STARTING; /* the module sets magic last */
+        return COUNTERS_STARTING; /* the module sets magic last */
     else if (memcmp(all->magic, STATISTICS_MAGIC, sizeof STATISTICS_MAGIC) != 0)
         message_set(message, "its counters do not begin with '%s'", STATISTICS_MAGIC);
     else if (all->layout != STATISTICS_LAYOUT)
@@ -32,8 +32,8 @@ static enum stats_read read_head(struct statistics *all, int fd, struct message 
     else if (all->size_bytes != sizeof *all)
         message_set(message, "its counters have the wrong size");
     else
-        return STATS_READ;
-    return STATS_STRANGE;
+        return COUNTERS_READ;
+    return COUNTERS_STRANGE;
 }
 
 /* What is in use of the rest. */
@@ -105,61 +105,27 @@ static bool clean(struct statistics *all)
                       offsetof(struct statistics_refusal, times));
 }
 
-enum stats_read stats_read(struct statistics **counters, int fd, uint64_t own_pid,
-                           struct message *message)
+enum counters_result counters_read(struct statistics **counters, int fd, uint64_t own_pid,
+                                   struct message *message)
 {
     struct statistics *all = aligned_alloc(_Alignof(struct statistics), sizeof(struct statistics));
-    enum stats_read result = STATS_STRANGE;
+    enum counters_result result = COUNTERS_STRANGE;
     message_set(message, "its counters cannot be read");
     if (all != NULL) {
         memset(all, 0, offsetof(struct statistics, slots));
         result = read_head(all, fd, message);
     }
-    if (result == STATS_READ && !read_rest(all, fd))
-        result = STATS_STRANGE;
-    else if (result == STATS_READ && all->pid != own_pid)
-        result = STATS_INHERITED;
-    else if (result == STATS_READ && !clean(all)) {
+    if (result == COUNTERS_READ && !read_rest(all, fd))
+        result = COUNTERS_STRANGE;
+    else if (result == COUNTERS_READ && all->pid != own_pid)
+        result = COUNTERS_INHERITED;
+    else if (result == COUNTERS_READ && !clean(all)) {
         message_set(message, "its counters are not those of a proxy");
-        result = STATS_STRANGE;
+        result = COUNTERS_STRANGE;
     }
-    if (result == STATS_READ)
+    if (result == COUNTERS_READ)
         *counters = all;
     else
         free(all);
     return result;
-}
-
-uint64_t stats_call_ns(const struct statistics_pool *pool)
-{
-    return pool->pool_draws > 0
-               ? statistics_call_ns(pool, pool->pool_drawn_bytes / pool->pool_draws)
-               : 0;
-}
-
-uint64_t stats_saved_ns(const struct statistics_pool *pool)
-{
-    uint64_t saved_ns;
-    if (__builtin_mul_overflow(stats_call_ns(pool), statistic_read(&pool->pool_draws), &saved_ns))
-        saved_ns = UINT64_MAX;
-    return saved_ns;
-}
-
-bool stats_has(const struct statistics *counters, enum statistics_flag flag)
-{
-    return (counters->flags & flag) != 0;
-}
-
-const char *stats_policy_word(const struct statistics *counters)
-{
-    return stats_has(counters, STATISTICS_AUDIT)    ? "audit"
-           : stats_has(counters, STATISTICS_POLICY) ? "enforce"
-                                                    : "none";
-}
-
-const char *stats_trust_word(uint64_t trust)
-{
-    return trust == STATISTICS_TRUSTED   ? "trusted"
-           : trust == STATISTICS_SUSPECT ? "suspect"
-                                         : "latched";
 }

@@ -1,5 +1,5 @@
 /* find.c - which processes use the proxy: those that hold a descriptor of their own counters. */
-#include "stats/stats.h"
+#include "counters/counters.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -27,7 +27,7 @@ enum inspected {
 struct candidate {
     pid_t pid;
     int fd; /* of its directory in /proc: a later process of this PID does not appear in there */
-    char program[STATS_PROGRAM_BYTES];
+    char program[PROGRAM_BYTES];
     struct message message; /* about INSPECT_STRANGE */
 };
 
@@ -91,28 +91,28 @@ static int open_counters(int directory_fd, const char *name, struct stat *file)
     return fd;
 }
 
-static bool is_listed(const struct stats_list *list, pid_t pid, const struct stat *file)
+static bool is_listed(const struct counted_list *list, pid_t pid, const struct stat *file)
 {
     bool listed = false;
     for (size_t i = 0; i < list->count && !listed; i++) {
-        const struct stats_proxy *proxy = &list->proxies[i];
+        const struct counted_proxy *proxy = &list->proxies[i];
         listed = proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino;
     }
     return listed;
 }
 
-static enum inspected inspect_counters(struct stats_list *list, struct candidate *candidate, int fd,
-                                       const struct stat *file)
+static enum inspected inspect_counters(struct counted_list *list, struct candidate *candidate,
+                                       int fd, const struct stat *file)
 {
-    static const enum inspected results[] = {[STATS_READ] = INSPECT_FOUND,
-                                             [STATS_INHERITED] = INSPECT_INHERITED,
-                                             [STATS_STARTING] = INSPECT_STARTING,
-                                             [STATS_STRANGE] = INSPECT_STRANGE};
-    struct stats_proxy proxy = {
+    static const enum inspected results[] = {[COUNTERS_READ] = INSPECT_FOUND,
+                                             [COUNTERS_INHERITED] = INSPECT_INHERITED,
+                                             [COUNTERS_STARTING] = INSPECT_STARTING,
+                                             [COUNTERS_STRANGE] = INSPECT_STRANGE};
+    struct counted_proxy proxy = {
         .pid = candidate->pid, .device = file->st_dev, .inode = file->st_ino};
     enum inspected result =
-        results[stats_read(&proxy.counters, fd, innermost_pid(candidate), &candidate->message)];
-    struct stats_proxy *more;
+        results[counters_read(&proxy.counters, fd, innermost_pid(candidate), &candidate->message)];
+    struct counted_proxy *more;
     if (result != INSPECT_FOUND)
         return result;
     proxy.read_ns = clock_exact_ns();
@@ -127,7 +127,7 @@ static enum inspected inspect_counters(struct stats_list *list, struct candidate
     return result;
 }
 
-static enum inspected inspect_descriptors(struct stats_list *list, struct candidate *candidate)
+static enum inspected inspect_descriptors(struct counted_list *list, struct candidate *candidate)
 {
     int directory_fd = openat(candidate->fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = directory_fd >= 0 ? fdopendir(directory_fd) : NULL;
@@ -155,7 +155,7 @@ static enum inspected inspect_descriptors(struct stats_list *list, struct candid
     return best;
 }
 
-static enum inspected inspect(struct stats_list *list, struct candidate *candidate)
+static enum inspected inspect(struct counted_list *list, struct candidate *candidate)
 {
     enum inspected result;
     char path[32];
@@ -192,7 +192,7 @@ static void complain(FILE *complaints, const struct candidate *candidate, enum i
         fprintf(complaints, "%s\n", reasons[result]);
 }
 
-static void inspect_all(struct stats_list *list)
+static void inspect_all(struct counted_list *list)
 {
     DIR *directory = opendir("/proc");
     const struct dirent *entry;
@@ -207,16 +207,16 @@ static void inspect_all(struct stats_list *list)
 
 static int by_pid(const void *a, const void *b)
 {
-    const struct stats_proxy *one = a, *other = b;
+    const struct counted_proxy *one = a, *other = b;
     if (one->pid != other->pid)
         return one->pid < other->pid ? -1 : 1;
     return strcmp(one->counters->module, other->counters->module);
 }
 
-bool stats_find(struct stats_list *list, const pid_t *pids, size_t count, FILE *complaints)
+bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, FILE *complaints)
 {
     bool all_shown = true;
-    *list = (struct stats_list){.count = 0};
+    *list = (struct counted_list){.count = 0};
     if (count == 0)
         inspect_all(list);
     for (size_t i = 0; i < count; i++) {
@@ -233,15 +233,15 @@ bool stats_find(struct stats_list *list, const pid_t *pids, size_t count, FILE *
     return all_shown;
 }
 
-void stats_list_free(struct stats_list *list)
+void counters_free(struct counted_list *list)
 {
     for (size_t i = 0; i < list->count; i++)
         free(list->proxies[i].counters);
     free(list->proxies);
-    *list = (struct stats_list){.count = 0};
+    *list = (struct counted_list){.count = 0};
 }
 
-void stats_put_notes(FILE *out, const char *prefix, const struct stats_list *list)
+void counters_put_notes(FILE *out, const char *prefix, const struct counted_list *list)
 {
     if (list->count == 0)
         fprintf(out, "%sno process that may be read uses the proxy\n", prefix);
