@@ -1,5 +1,4 @@
-/* pool_fixture.c - a pool, a token whose every word is known, and clocks, processor and kernel as the test likes. */
-#include "base/clock.h"
+/* pool_fixture.c - a pool, a token whose every word is known, and clocks and a kernel as the test likes. */
 #include "pool_fixture.h"
 
 #include <errno.h>
@@ -16,7 +15,6 @@
 
 _Atomic int64_t now_ns, wall_ahead_ns;
 unsigned looks_before_pause;
-int processor;
 int madvise_answer;
 bool mmap_fails, droppable_fails;
 _Atomic bool yielded;
@@ -32,12 +30,8 @@ int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __real_clock_getres(clockid_t clock, struct timespec *step);
 int __wrap_clock_getres(clockid_t clock, struct timespec *step);
-int __real_sched_getcpu(void);
-int __wrap_sched_getcpu(void);
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
-long __real_sysconf(int name);
-long __wrap_sysconf(int name);
 int __real_madvise(void *memory, size_t len_bytes, int advice);
 int __wrap_madvise(void *memory, size_t len_bytes, int advice);
 void *__real_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset);
@@ -60,20 +54,10 @@ int __wrap_clock_getres(clockid_t clock, struct timespec *step)
     return clock == CLOCK_MONOTONIC_COARSE ? 0 : __real_clock_getres(clock, step);
 }
 
-int __wrap_sched_getcpu(void)
-{
-    return processor >= 0 ? processor : __real_sched_getcpu();
-}
-
 int __wrap_sched_yield(void)
 {
     yielded = true;
     return __real_sched_yield();
-}
-
-long __wrap_sysconf(int name)
-{
-    return name == _SC_NPROCESSORS_CONF ? PROCESSORS : __real_sysconf(name);
 }
 
 int __wrap_madvise(void *memory, size_t len_bytes, int advice)
@@ -95,6 +79,12 @@ void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int f
     if (droppable)
         droppable_page = memory == MAP_FAILED ? NULL : memory;
     return memory;
+}
+
+bool kernel_has_droppable(void)
+{
+    enum { DROPPABLE_ANONYMOUS = 0x08 | MAP_ANONYMOUS };
+    return __real_mmap64(NULL, 1, PROT_READ, DROPPABLE_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
 void set_up(void)
@@ -193,11 +183,16 @@ void raise_target(size_t target_bytes)
         ;
 }
 
+enum pool_answer take(unsigned slice, uint8_t *buf, size_t len_bytes)
+{
+    return pool_take(pool, slice, clock_ticks_ns(), buf, len_bytes);
+}
+
 size_t take_all(size_t piece_bytes)
 {
     uint8_t piece[POOL_TAKE_MAX];
     size_t got = 0;
-    while (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, piece_bytes) != POOL_MISS) {
+    while (take(0, piece, piece_bytes) != POOL_MISS) {
         if (piece_bytes % WORD_BYTES == 0)
             ck_assert_uint_eq(serve_words(piece, piece_bytes), 0);
         got += piece_bytes;

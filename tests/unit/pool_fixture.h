@@ -1,4 +1,4 @@
-/* pool_fixture.h - a pool, a token whose every word is known, and clocks, processor and kernel as the test likes. */
+/* pool_fixture.h - a pool, a token whose every word is known, and clocks and a kernel as the test likes. */
 #ifndef P11_PROXY_TEST_POOL_FIXTURE_H
 #define P11_PROXY_TEST_POOL_FIXTURE_H
 
@@ -10,7 +10,7 @@
 #include "pool/pool.h"
 #include "pool_hook.h"
 
-enum { KIB = 1024, CAPACITY = 64 * KIB, PROCESSORS = 4, WORDS_MOST = 1 << 24 };
+enum { KIB = 1024, CAPACITY = 64 * KIB, WORDS_MOST = 1 << 24 };
 
 static const int64_t MAX_AGE_NS = 10 * NS_PER_S;
 static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() says */
@@ -18,12 +18,10 @@ static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() s
 /* The program is linked with --wrap for these. The coarse clocks stand still unless the test moves them. */
 extern _Atomic int64_t now_ns, wall_ahead_ns;
 extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
-extern int processor;               /* that sched_getcpu() tells; -1: the true one */
 extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
 extern bool mmap_fails, droppable_fails;
-extern _Atomic bool yielded; /* a thread has called sched_yield() */
-extern _Atomic uint64_t
-    *droppable_page; /* what was mapped last, NULL if the kernel has no such pages */
+extern _Atomic bool yielded;             /* a thread has called sched_yield() */
+extern _Atomic uint64_t *droppable_page; /* the pool's */
 
 static const int64_t PAUSE_NS = NS_PER_S;
 
@@ -32,7 +30,12 @@ extern struct pool_line lines[POOL_LINES];
 void set_up(void);
 void tear_down(void);
 
+bool kernel_has_droppable(void);
+
 struct pool_counts counts(void);
+
+/* pool_take() at the time of now_ns. */
+enum pool_answer take(unsigned slice, uint8_t *buf, size_t len_bytes);
 
 /* Draws that were served, by slices and by the ring. */
 uint64_t draws_of_slices(void);
@@ -55,7 +58,7 @@ size_t fetch(size_t caller_bytes);
 /* Fetches until the pool's target is at least target_bytes and the pool is not low. */
 void raise_target(size_t target_bytes);
 
-/* Takes pieces until too little is left; returns how many bytes came, each of them checked to be a word's. */
+/* Takes pieces from slice 0 until too little is left; returns how many bytes came, each of them checked to be a word's. */
 size_t take_all(size_t piece_bytes);
 
 /* Marks all words in bytes as served. Returns how many there are that are no words or were served before. Any thread. */

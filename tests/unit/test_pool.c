@@ -1,6 +1,5 @@
 /* test_pool.c - a pool serves each byte once, in whole, to its own process, and keeps no copy. */
 #include "pool_fixture.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <string.h>
@@ -63,7 +62,7 @@ START_TEST(what_went_in_comes_out_once_and_in_order)
         ;
     uint64_t left = counts().held_bytes;
     size_t wrong = 0;
-    for (; pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size) != POOL_MISS; left -= size)
+    for (; take(0, piece, size) != POOL_MISS; left -= size)
         for (size_t i = 0; i < size; i++)
             wrong += piece[i] != stream_byte(position++);
     ck_assert_uint_eq(wrong, 0);
@@ -75,7 +74,7 @@ END_TEST
 START_TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
 {
     fetch(8);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, POOL_TAKE_MAX), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, POOL_TAKE_MAX), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, sizeof piece);
 }
 END_TEST
@@ -85,7 +84,7 @@ START_TEST(a_draw_writes_no_byte_behind_its_own)
     raise_target(4 * KIB);
     for (size_t size = 1; size < POOL_TAKE_MAX; size += size < 40 ? 1 : 61) {
         memset(piece, 0xee, sizeof piece);
-        if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size) == POOL_MISS)
+        if (take(0, piece, size) == POOL_MISS)
             raise_target(4 * KIB);
         ck_assert_uint_eq(piece[size], 0xee);
         ck_assert_mem_eq(piece + size, piece + size + 1, sizeof piece - size - 1);
@@ -97,9 +96,9 @@ START_TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
 {
     raise_target(CAPACITY);
     for (unsigned slice = 0; slice < POOL_SLICES; slice++)
-        ck_assert_int_ne(pool_take(pool, slice, clock_ticks_ns(), piece, 16), POOL_MISS);
+        ck_assert_int_ne(take(slice, piece, 16), POOL_MISS);
     ck_assert_uint_eq(draws_of_ring(), 0);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, KIB), POOL_MISS);
     ck_assert_uint_eq(draws_of_ring(), 1);
     ck_assert_uint_eq(drawn_bytes(), 16 * draws_of_slices() + KIB);
 }
@@ -108,11 +107,11 @@ END_TEST
 START_TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
 {
     raise_target(CAPACITY);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 1, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_ne(take(1, piece, 8), POOL_MISS);
     ck_assert_uint_ne(take_all(8), 0);
     size_t left = (size_t)counts().held_bytes;
     ck_assert_uint_ne(left, 0);
-    while (left >= 8 && pool_take(pool, /* slice= */ 1, clock_ticks_ns(), piece, 8) != POOL_MISS)
+    while (left >= 8 && take(1, piece, 8) != POOL_MISS)
         left -= 8;
     ck_assert_uint_eq(left, 0);
     ck_assert_uint_eq(counts().held_bytes, 0);
@@ -176,8 +175,8 @@ static struct pool_fetch in_flight;
 static void hold_everywhere(void)
 {
     raise_target(4 * KIB);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, KIB), POOL_MISS);
     ck_assert(pool_fetch_begin(pool, 2 * KIB, 8, &in_flight));
     token_writes(in_flight.bytes, in_flight.len_bytes);
     ck_assert_uint_ne(words_in_memory(), 0);
@@ -188,7 +187,7 @@ START_TEST(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away)
     hold_everywhere();
     struct pool_counts before = counts();
     pool_drop(pool, (enum pool_drop)_i);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, 1), POOL_MISS);
     ck_assert_uint_eq(counts().drops[_i], before.drops[_i] + 1);
     ck_assert_uint_eq(counts().dropped_bytes, before.held_bytes);
     /* The draw that caused the fetch began before the drop and gets its bytes. No later one does. */
@@ -205,7 +204,7 @@ START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
 {
     hold_everywhere();
     pool_stop(pool);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, 1), POOL_MISS);
     ck_assert_uint_eq(counts().held_bytes, 0);
     struct pool_fetch f;
     if (_i == 0)
@@ -218,7 +217,7 @@ START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
     ck_assert_uint_eq(counts().held_bytes, 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
 }
 END_TEST
 
@@ -227,15 +226,15 @@ START_TEST(memory_has_the_words_that_are_held_and_no_other)
 {
     raise_target(8 * KIB);
     for (size_t size = 8; size <= POOL_TAKE_MAX; size *= 2) {
-        ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size), POOL_MISS);
+        ck_assert_int_ne(take(0, piece, size), POOL_MISS);
         ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
         memset(piece, 0, sizeof piece);
     }
     pool_limit(pool, 2 * KIB);
     ck_assert_uint_eq(words_in_memory(), counts().held_bytes / WORD_BYTES);
     now_ns += MAX_AGE_NS;
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, KIB), POOL_MISS);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
 END_TEST
@@ -244,7 +243,7 @@ static int finds_nothing_and_starts_afresh(void)
 {
     struct pool_fetch f;
     memset(piece, 0, sizeof piece);
-    if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) != POOL_MISS || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB) != POOL_MISS)
+    if (take(0, piece, 8) != POOL_MISS || take(0, piece, KIB) != POOL_MISS)
         return 1;
     if (pool_fetch_begin(pool, KIB, 8, &f) || counts().held_bytes != 0)
         return 2;
@@ -253,9 +252,9 @@ static int finds_nothing_and_starts_afresh(void)
     if (memcmp(piece, zeros, sizeof piece) != 0 || words_in_memory() != 0)
         return 4;
     pool_start(pool, MAX_AGE_NS, false);
-    if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) != POOL_MISS || fetch(8) == 0)
+    if (take(0, piece, 8) != POOL_MISS || fetch(8) == 0)
         return 5;
-    return pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8) == POOL_MISS ? 6 : 0;
+    return take(0, piece, 8) == POOL_MISS ? 6 : 0;
 }
 
 START_TEST(a_child_finds_nothing_and_can_start_afresh)
@@ -321,8 +320,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, what_went_in_comes_out_once_and_in_order, 1, 65);
     tcase_add_test(tcase, a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed);
     tcase_add_test(tcase, a_draw_writes_no_byte_behind_its_own);
-    tcase_add_test(tcase,
-                   small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring);
+    tcase_add_test(tcase, small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring);
     tcase_add_test(tcase, what_is_left_of_a_slice_is_served_from_that_slice_only);
     tcase_add_test(tcase, only_bytes_that_are_good_are_held);
     tcase_add_test(tcase, a_fetch_shorter_than_its_callers_request_gives_it_all);

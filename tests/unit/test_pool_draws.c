@@ -1,6 +1,5 @@
 /* test_pool_draws.c - what may happen in the middle of a draw: between the copy and the check after it. */
 #include "pool_fixture.h"
-#include "base/clock.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static void prepare(int source)
 {
     size = source == FROM_SLICE ? 16 : KIB;
     raise_target(8 * KIB);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
     memset(piece, 0, sizeof piece);
 }
 
@@ -33,7 +32,7 @@ static enum pool_answer take_during(void (*what)(void))
 {
     event = what;
     pool_test_hook = step_in;
-    enum pool_answer answer = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size);
+    enum pool_answer answer = take(0, piece, size);
     ck_assert_ptr_null(pool_test_hook);
     return answer;
 }
@@ -50,9 +49,12 @@ START_TEST(a_draw_during_which_nothing_happens_is_served)
 }
 END_TEST
 
+static _Atomic bool dropped;
+
 static void *drop(void *unused)
 {
     pool_drop(pool, POOL_DROP_SEED);
+    dropped = true;
     return unused;
 }
 
@@ -62,7 +64,7 @@ static pthread_t dropper;
 static void drop_in_another_thread(void)
 {
     ck_assert_int_eq(pthread_create(&dropper, NULL, drop, NULL), 0);
-    while (!yielded)
+    while (!yielded && !dropped)
         usleep(100);
 }
 
@@ -85,19 +87,19 @@ static void lose_the_droppable_page(void)
 
 START_TEST(bytes_of_a_restored_memory_image_are_not_served)
 {
+    SKIP_IF(!kernel_has_droppable(), "this kernel has no MAP_DROPPABLE");
     prepare(_i);
-    SKIP_IF(droppable_page == NULL, "this kernel has no MAP_DROPPABLE");
     ck_assert(counts().droppable);
     uint64_t held = counts().held_bytes;
     ck_assert_int_eq(take_during(lose_the_droppable_page), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, size);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, KIB), POOL_MISS);
     ck_assert_uint_eq(counts().drops[POOL_DROP_MEMORY], 1);
     ck_assert_uint_eq(counts().dropped_bytes, held);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
 }
 END_TEST
 
@@ -105,11 +107,11 @@ END_TEST
 START_TEST(without_new_proof_of_wiping_a_restored_pool_stays_empty)
 {
     struct pool_fetch f;
+    SKIP_IF(!kernel_has_droppable(), "this kernel has no MAP_DROPPABLE");
     prepare(FROM_SLICE);
-    SKIP_IF(droppable_page == NULL, "this kernel has no MAP_DROPPABLE");
     lose_the_droppable_page();
     madvise_answer = _i == 0 ? 1 : -1;
-    enum pool_answer answer = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, size);
+    enum pool_answer answer = take(0, piece, size);
     madvise_answer = 0;
     ck_assert_int_eq(answer, POOL_MISS);
     ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
@@ -147,7 +149,7 @@ START_TEST(a_process_copied_during_a_draw_serves_nothing)
     enum pool_answer answer = take_during(copy_this_process);
     if (copy == 0)
         _exit(answer != POOL_MISS || memcmp(piece, zeros, size) != 0 ||
-              pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 1) != POOL_MISS);
+              take(0, piece, 1) != POOL_MISS);
     expect_success(copy);
     ck_assert_int_ne(answer, POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
@@ -155,17 +157,17 @@ START_TEST(a_process_copied_during_a_draw_serves_nothing)
 END_TEST
 
 /* It goes to the ring instead, so no two draws read one place of a slice. */
-static void draw_on_the_same_processor(void)
+static void draw_from_the_same_slice(void)
 {
     uint8_t other[16];
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), other, sizeof other), POOL_MISS);
+    ck_assert_int_ne(take(0, other, sizeof other), POOL_MISS);
     ck_assert_uint_eq(serve_words(other, sizeof other), 0);
 }
 
 START_TEST(a_slice_serves_one_draw_at_a_time)
 {
     prepare(FROM_SLICE);
-    ck_assert_int_ne(take_during(draw_on_the_same_processor), POOL_MISS);
+    ck_assert_int_ne(take_during(draw_from_the_same_slice), POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
     ck_assert_uint_eq(draws_of_ring(), 1);
     ck_assert_uint_eq(draws_of_slices(), 2);

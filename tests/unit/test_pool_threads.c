@@ -1,6 +1,5 @@
 /* test_pool_threads.c - many threads draw, fetch, drop and fork at once, and no word is served twice. */
 #include "pool_fixture.h"
-#include "base/clock.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 
 #include "../targets/words.h"
 
-enum { DRAWERS_MOST = 8, WORDS_EACH = 40 * 1000, FORKS = 200 };
+enum { DRAWERS_MOST = 8, WORDS_EACH = 40 * 1000, FORKS = 200, SLICES_USED = 3 };
 
 static atomic_uint drawing; /* threads that still draw */
 static _Atomic size_t bad_words, served_words;
@@ -21,14 +20,14 @@ static uint32_t next_random(uint32_t *state)
 }
 
 /* A request as the module makes it: what the pool does not have is fetched. */
-static void draw(uint32_t *seed)
+static void draw(unsigned slice, uint32_t *seed)
 {
     uint8_t buf[POOL_TAKE_MAX];
     struct pool_fetch f;
     size_t words =
         next_random(seed) % 8 == 0 ? next_random(seed) % 128 + 1 : next_random(seed) % 8 + 1;
     size_t len_bytes = words * WORD_BYTES;
-    bool served = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, len_bytes) != POOL_MISS;
+    bool served = take(slice, buf, len_bytes) != POOL_MISS;
     if (!served && pool_fetch_begin(pool, 4 * KIB, len_bytes, &f)) {
         token_writes(f.bytes, f.len_bytes);
         served = pool_fetch_end(pool, &f, f.len_bytes / WORD_BYTES * WORD_BYTES, buf, len_bytes) ==
@@ -44,14 +43,13 @@ static void *draw_much(void *number)
 {
     uint32_t seed = (uint32_t)(uintptr_t)number;
     while (served_words < WORDS_EACH * DRAWERS_MOST && !enough)
-        draw(&seed);
+        draw(next_random(&seed) % SLICES_USED, &seed);
     drawing--;
     return NULL;
 }
 
 static void start(pthread_t *threads, unsigned count)
 {
-    processor = -1;
     drawing = count;
     for (unsigned i = 0; i < count; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_much, (void *)(uintptr_t)(i + 1)),
@@ -111,11 +109,11 @@ START_TEST(a_child_of_a_busy_process_does_not_hang_and_finds_nothing)
         if (copy == 0) {
             uint8_t buf[POOL_TAKE_MAX];
             struct pool_fetch f;
-            if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, 8) != POOL_MISS || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, KIB) != POOL_MISS ||
+            if (take(0, buf, 8) != POOL_MISS || take(0, buf, KIB) != POOL_MISS ||
                 pool_fetch_begin(pool, KIB, 8, &f) || counts().held_bytes != 0)
                 _exit(1);
             pool_start(pool, MAX_AGE_NS, false);
-            _exit(fetch(8) == 0 || pool_take(pool, /* slice= */ 0, clock_ticks_ns(), buf, 8) == POOL_MISS ? 2 : 0);
+            _exit(fetch(8) == 0 || take(0, buf, 8) == POOL_MISS ? 2 : 0);
         }
         expect_success(copy);
     }

@@ -1,6 +1,5 @@
 /* test_pool_time.c - how old bytes may become, what clocks tell, and how much is fetched for how much demand. */
 #include "pool_fixture.h"
-#include "base/clock.h"
 
 static uint8_t piece[POOL_TAKE_MAX];
 
@@ -10,7 +9,7 @@ enum { SMALL = 16, LARGE = 300 }; /* from a slice, from the ring */
 static void hold(void)
 {
     raise_target(4 * KIB);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, SMALL), POOL_MISS);
 }
 
 START_TEST(bytes_are_served_until_max_age_less_a_tick)
@@ -18,12 +17,12 @@ START_TEST(bytes_are_served_until_max_age_less_a_tick)
     hold();
     uint64_t held = counts().held_bytes;
     now_ns += MAX_AGE_NS - TICK_NS;
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL), POOL_MISS);
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, SMALL), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, LARGE), POOL_MISS);
     ck_assert_uint_eq(counts().expired_bytes, 0);
     now_ns += 1;
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, SMALL), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, LARGE), POOL_MISS);
     ck_assert_uint_eq(counts().expired_bytes, held - SMALL - LARGE);
     ck_assert_uint_eq(counts().held_bytes, 0);
     ck_assert_uint_eq(words_in_memory(), 0);
@@ -37,7 +36,7 @@ START_TEST(age_begins_before_the_token_is_asked)
     token_writes(f.bytes, f.len_bytes);
     now_ns += MAX_AGE_NS - TICK_NS + _i;
     pool_fetch_end(pool, &f, f.len_bytes, piece, 8);
-    bool served = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL) != POOL_MISS;
+    bool served = take(0, piece, SMALL) != POOL_MISS;
     ck_assert_int_eq(served, _i == 0);
 }
 END_TEST
@@ -47,14 +46,25 @@ START_TEST(young_bytes_make_old_ones_no_younger)
 {
     hold();
     now_ns += MAX_AGE_NS - TICK_NS;
-    while (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE) != POOL_MISS)
+    while (take(0, piece, LARGE) != POOL_MISS)
         ;
     fetch(POOL_TAKE_MAX);
     now_ns += 1;
     uint64_t old = counts().held_bytes;
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, LARGE), POOL_MISS);
     ck_assert_uint_gt(counts().expired_bytes, 0);
     ck_assert_uint_eq(counts().expired_bytes + counts().held_bytes + LARGE, old);
+}
+END_TEST
+
+START_TEST(a_draw_that_finds_old_bytes_wipes_those_of_all_slices)
+{
+    raise_target(CAPACITY);
+    for (unsigned slice = 0; slice < POOL_SLICES; slice++)
+        ck_assert_int_ne(take(slice, piece, SMALL), POOL_MISS);
+    now_ns += MAX_AGE_NS;
+    ck_assert_int_eq(take(5, piece, SMALL), POOL_MISS);
+    ck_assert_uint_eq(words_in_memory(), 0);
 }
 END_TEST
 
@@ -63,10 +73,10 @@ START_TEST(a_clock_that_goes_back_drops_everything)
     now_ns += 5 * NS_PER_S;
     hold();
     now_ns += 5 * NS_PER_S;
-    ck_assert_int_ne(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL), POOL_MISS);
+    ck_assert_int_ne(take(0, piece, SMALL), POOL_MISS);
     now_ns -= _i == 0 ? 1 : 9 * NS_PER_S; /* to before, or after the bytes were fetched */
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL), POOL_MISS);
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, SMALL), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, LARGE), POOL_MISS);
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 1);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
@@ -80,8 +90,8 @@ START_TEST(a_step_of_the_wall_clock_drops_everything_at_the_next_tick)
     hold();
     wall_ahead_ns = steps_ms[_i] * NS_PER_MS;
     now_ns += TICK_NS;
-    bool small = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL) != POOL_MISS;
-    bool large = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE) != POOL_MISS;
+    bool small = take(0, piece, SMALL) != POOL_MISS;
+    bool large = take(0, piece, LARGE) != POOL_MISS;
     ck_assert_int_eq(small, !is_step);
     ck_assert_int_eq(large, !is_step);
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], is_step);
@@ -94,8 +104,8 @@ START_TEST(a_pause_of_the_process_is_no_step)
     hold();
     now_ns += TICK_NS;
     looks_before_pause = (unsigned)_i;
-    bool small = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, SMALL) != POOL_MISS;
-    bool large = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE) != POOL_MISS;
+    bool small = take(0, piece, SMALL) != POOL_MISS;
+    bool large = take(0, piece, LARGE) != POOL_MISS;
     looks_before_pause = 0;
     ck_assert(small && large);
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 0);
@@ -106,7 +116,7 @@ END_TEST
 static void serve(size_t len_bytes)
 {
     for (; len_bytes >= KIB; len_bytes -= KIB)
-        if (pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, KIB) == POOL_MISS)
+        if (take(0, piece, KIB) == POOL_MISS)
             fetch(KIB);
 }
 
@@ -117,12 +127,12 @@ static size_t target_now(void)
     return (size_t)counts().target_bytes;
 }
 
-START_TEST(the_first_fetch_is_for_the_callers_bytes_and_a_little)
+START_TEST(the_first_fetch_is_for_the_callers_bytes_rounded_up_to_whole_KiB)
 {
+    static const size_t sizes[] = {1, 16, 255, KIB / 2};
     struct pool_fetch f;
-    ck_assert(pool_fetch_begin(pool, SIZE_MAX, 16, &f));
-    ck_assert_uint_le(f.len_bytes, KIB + 16);
-    ck_assert_uint_ge(f.len_bytes, KIB / 2);
+    ck_assert(pool_fetch_begin(pool, SIZE_MAX, sizes[_i], &f));
+    ck_assert_uint_eq(f.len_bytes, KIB);
     ck_assert_uint_eq(counts().target_bytes, POOL_TARGET_MIN);
     pool_fetch_end(pool, &f, 0, NULL, 0);
 }
@@ -195,7 +205,7 @@ START_TEST(a_pool_that_may_hold_next_to_nothing_holds_nothing)
     ck_assert_uint_eq(counts().held_bytes, 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
-    ck_assert_int_eq(pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, 8), POOL_MISS);
+    ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
 }
 END_TEST
 
@@ -206,7 +216,7 @@ START_TEST(a_draw_says_when_the_low_mark_is_passed)
     ck_assert(!pool_fetch_begin(pool, KIB, /* caller_bytes= */ 0, &f));
     enum pool_answer answer;
     size_t served = 0;
-    while ((answer = pool_take(pool, /* slice= */ 0, clock_ticks_ns(), piece, LARGE)) == POOL_SERVED)
+    while ((answer = take(0, piece, LARGE)) == POOL_SERVED)
         served += LARGE;
     ck_assert_int_eq(answer, POOL_SERVED_LOW);
     ck_assert_uint_ge(served, KIB);
@@ -255,10 +265,12 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, bytes_are_served_until_max_age_less_a_tick);
     tcase_add_loop_test(tcase, age_begins_before_the_token_is_asked, 0, 2);
     tcase_add_test(tcase, young_bytes_make_old_ones_no_younger);
+    tcase_add_test(tcase, a_draw_that_finds_old_bytes_wipes_those_of_all_slices);
     tcase_add_loop_test(tcase, a_clock_that_goes_back_drops_everything, 0, 2);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 7);
     tcase_add_loop_test(tcase, a_pause_of_the_process_is_no_step, 1, 10);
-    tcase_add_test(tcase, the_first_fetch_is_for_the_callers_bytes_and_a_little);
+    tcase_add_loop_test(tcase, the_first_fetch_is_for_the_callers_bytes_rounded_up_to_whole_KiB, 0,
+                        4);
     tcase_add_test(tcase, the_target_is_twice_what_was_served_lately_and_halves_each_second);
     tcase_add_test(tcase, steady_demand_keeps_the_target_and_none_lowers_it_at_once);
     tcase_add_loop_test(tcase, the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test,
