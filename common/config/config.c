@@ -106,8 +106,8 @@ int config_set(struct config *config, int row_number, const char *text, const ch
         rc = setting_record(&config->settings[row_number], is_secret(row) ? "(hidden)" : text, from,
                             line);
     if (rc == -EINVAL)
-        message_set(message, "%s: %s %s: %s", config_origin(&place, where, sizeof where), row->key,
-                    complaint.text, quote(quoted, text));
+        message_set(message, "%s: %s %s: %s%s", config_origin(&place, where, sizeof where),
+                    row->key, complaint.text, quote(quoted, text), config_comment_hint(text));
     else if (rc != 0)
         message_set(message, "%s: out of memory", config_origin(&place, where, sizeof where));
     return rc;
@@ -184,6 +184,11 @@ const char *config_nearest_key(const char *name)
         }
     }
     return nearest;
+}
+
+const char *config_comment_hint(const char *text)
+{
+    return strstr(text, " #") != NULL ? "; a comment needs a line of its own" : "";
 }
 
 const struct config_setting *config_find(const struct config *config, const char *key)

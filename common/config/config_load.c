@@ -279,8 +279,8 @@ static int target_complaint(const struct config *config, int rc, const char *com
     char where[MESSAGE_BYTES];
     char quoted[QUOTE_BYTES];
 
-    message_set(message, "%s: x-target %s: %s", config_origin(setting, where, sizeof where),
-                complaint, quote(quoted, setting->text));
+    message_set(message, "%s: x-target %s: %s%s", config_origin(setting, where, sizeof where),
+                complaint, quote(quoted, setting->text), config_comment_hint(setting->text));
     return rc;
 }
 

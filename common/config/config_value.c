@@ -90,7 +90,7 @@ int parse_pool_size(void *field, const char *text, const char *const *words,
     (void)words;
     if (!parse_amount(&bytes, text, units, CONFIG_POOL_SIZE_MOST_BYTES) ||
         bytes < CONFIG_POOL_SIZE_LEAST_BYTES) {
-        message_set(complaint, "is not between 4KiB and 16MiB");
+        message_set(complaint, "is not between 4KiB and 16MiB, in bytes, KiB or MiB");
         return -EINVAL;
     }
     *(size_t *)field = bytes;

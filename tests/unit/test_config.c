@@ -114,7 +114,7 @@ END_TEST
 static const char *const bad_sizes[] = {"3 fish",   "",
                                         "4095",     "17MiB",
                                         "16777217", "-4096",
-                                        "4KB",      "4 K iB",
+                                        "64k",      "4 K iB",
                                         "0x1000",   "99999999999999999999999",
                                         "4.5MiB",   "18014398509481985KiB",
                                         "KiB",      "4096 bytes"};
@@ -126,8 +126,16 @@ START_TEST(a_bad_size_is_quoted_with_the_range)
     char line[64], rest[128];
 
     snprintf(line, sizeof line, "x-pool-size: %s", bad_sizes[_i]);
-    snprintf(rest, sizeof rest, "x-pool-size is not between 4KiB and 16MiB: '%s'", bad_sizes[_i]);
+    snprintf(rest, sizeof rest, "x-pool-size is not between 4KiB and 16MiB, in bytes, KiB or MiB: '%s'", bad_sizes[_i]);
     line_refused(line, rest);
+}
+END_TEST
+
+START_TEST(a_comment_behind_a_value_is_found_out)
+{
+    line_refused("x-pool-size: 64KiB # enough",
+                 "x-pool-size is not between 4KiB and 16MiB, in bytes, KiB or MiB: "
+                 "'64KiB # enough'; a comment needs a line of its own");
 }
 END_TEST
 
@@ -439,6 +447,7 @@ int main(void)
     LOOP(a_duration_is_ms_s_or_min, ages);
     LOOP(a_bad_size_is_quoted_with_the_range, bad_sizes);
     LOOP(a_bad_duration_is_quoted_with_range_and_units, bad_ages);
+    tcase_add_test(tcase, a_comment_behind_a_value_is_found_out);
     tcase_add_test(tcase, a_bad_word_is_answered_with_the_permitted_ones);
     tcase_add_test(tcase, a_target_is_never_relative_to_the_working_folder);
     tcase_add_test(tcase, a_plain_target_name_is_found_in_the_module_directory);
