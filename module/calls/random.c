@@ -27,6 +27,7 @@ static struct pool *pool_of(const struct p11_functions *functions, struct slot *
     if (atomic_load(&slot->generator) == GENERATOR_UNKNOWN) {
         if (functions->C_GetTokenInfo(slot->id, &info) != CKR_OK)
             return NULL;
+        atomic_store(&slot->most_sessions, info.ulMaxSessionCount);
         atomic_store(&slot->generator,
                      (info.flags & CKF_RNG) != 0 ? GENERATOR_PRESENT : GENERATOR_NONE);
         count_token(slot, info.label);

@@ -104,10 +104,8 @@ struct login {
 static struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type)
 {
     struct login login = {session_slot(session), in_call_place(session), 0, user_type == CKU_SO};
-    if (login.is_so && login.slot != NULL)
+    if (login.is_so)
         fill_session_suspend(login.slot);
-    else if (login.is_so)
-        fill_sessions_suspend();
     login.calls = in_call_begin(login.place, session);
     return login;
 }
@@ -121,10 +119,8 @@ static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_
         note_login(login->slot, login->is_so ? SLOT_SO_LOGGED_IN : SLOT_LOGGED_IN);
     if (rv != CKR_OK)
         session_note_code(session, rv);
-    if (login->is_so && login->slot != NULL)
+    if (login->is_so)
         fill_session_resume(login->slot);
-    else if (login->is_so)
-        fill_sessions_resume();
     return rv;
 }
 

@@ -12,7 +12,7 @@
 
 static const int64_t RETRY_NS = 10 * NS_PER_S;
 
-/* A token that counts its sessions must have so many more than are open. */
+/* The filler opens none unless the token has so many more than the application has open. */
 enum { SESSIONS_TO_SPARE = 2 };
 
 struct fill_session {
@@ -20,7 +20,7 @@ struct fill_session {
     bool is_read_write;
     bool at_work;       /* the filler's thread is in the target for this slot, */
     bool in_transition; /* to open or close the session */
-    unsigned suspended; /* calls in progress that must not meet the session */
+    int suspended;      /* calls in progress that must not meet the session */
     int64_t used_ns;
     int64_t retry_at_ns; /* none is opened before */
 };
@@ -28,8 +28,8 @@ struct fill_session {
 static struct fill_sessions {
     pthread_mutex_t lock; /* guards all below but bits */
     pthread_cond_t changed;
-    unsigned suspended;  /* calls in progress that must not meet any of the sessions */
-    int64_t retry_at_ns; /* none is opened before */
+    int suspended;         /* calls in progress that must not meet any of the sessions */
+    int64_t retry_at_ns;   /* none is opened before */
     _Atomic uint64_t bits; /* see fill_session_bits */
     struct fill_session of[SLOTS_MAX];
 } * state;
@@ -59,13 +59,20 @@ static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
     publish_locked();
 }
 
+/* The slot's session with that handle, NULL if it is none of the filler's. */
+static struct fill_session *find_locked(CK_SESSION_HANDLE handle)
+{
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        if (state->of[i].handle == handle && handle != CK_INVALID_HANDLE)
+            return &state->of[i];
+    return NULL;
+}
+
 CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle)
 {
-    bool is_ours = false;
-    unsigned count = slots_count();
     pthread_mutex_lock(&state->lock);
-    for (unsigned i = 0; i < count && !is_ours; i++)
-        is_ours = state->of[i].handle == handle;
+    bool is_ours = find_locked(handle) != NULL;
     pthread_mutex_unlock(&state->lock);
     return is_ours ? CK_INVALID_HANDLE : handle;
 }
@@ -74,18 +81,17 @@ void fill_session_was_lost(CK_SESSION_HANDLE handle)
 {
     if (fill_session_hide(handle) == handle)
         return;
-    unsigned count = slots_count();
     pthread_mutex_lock(&state->lock);
-    for (unsigned i = 0; i < count; i++)
-        if (state->of[i].handle == handle)
-            set_locked(&state->of[i], CK_INVALID_HANDLE);
+    struct fill_session *s = find_locked(handle);
+    if (s != NULL)
+        set_locked(s, CK_INVALID_HANDLE);
     pthread_mutex_unlock(&state->lock);
 }
 
 void fill_sessions_forget(void)
 {
     pthread_mutex_lock(&state->lock);
-    for (unsigned i = 0; i < SLOTS_MAX; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         state->of[i] = (struct fill_session){.suspended = state->of[i].suspended};
     atomic_store(&state->bits, 0);
     pthread_mutex_unlock(&state->lock);
@@ -106,26 +112,19 @@ static void end_work(struct fill_session *s)
     pthread_mutex_unlock(&state->lock);
 }
 
-/* A token that counts its sessions must have enough left for the application. */
-static CK_RV token_has_room(const struct slot *slot)
+/* A token that says how many sessions it has must have some to spare. */
+static bool has_room(const struct slot *slot)
 {
-    CK_TOKEN_INFO info;
-    CK_RV rv = target()->C_GetTokenInfo(slot->id, &info);
-    if (rv != CKR_OK || info.ulMaxSessionCount == CK_EFFECTIVELY_INFINITE ||
-        info.ulMaxSessionCount == CK_UNAVAILABLE_INFORMATION ||
-        info.ulSessionCount == CK_UNAVAILABLE_INFORMATION)
-        return rv;
-    return info.ulSessionCount + SESSIONS_TO_SPARE <= info.ulMaxSessionCount ? CKR_OK
-                                                                             : CKR_SESSION_COUNT;
+    CK_ULONG most = atomic_load(&slot->most_sessions);
+    return most == CK_EFFECTIVELY_INFINITE || most == CK_UNAVAILABLE_INFORMATION ||
+           atomic_load(&slot->sessions) + SESSIONS_TO_SPARE <= most;
 }
 
 /* Read-only where that is possible, because it changes least. There are tokens that open no such session. */
 static CK_RV open_session(const struct slot *slot, CK_SESSION_HANDLE *session, bool *is_read_write)
 {
-    CK_RV rv = token_has_room(slot);
+    CK_RV rv = target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
     *is_read_write = false;
-    if (rv == CKR_OK)
-        rv = target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
     if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
         return rv;
     *is_read_write = true;
@@ -140,9 +139,10 @@ bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session)
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
     int64_t now_ns = clock_exact_ns();
-    bool may = atomic_load(&slot->sessions) != 0 && s->suspended + state->suspended == 0 &&
-               !atomic_load(&slot->so_logged_in) &&
-               (is_open || (now_ns >= s->retry_at_ns && now_ns >= state->retry_at_ns));
+    bool may =
+        atomic_load(&slot->sessions) != 0 && s->suspended + state->suspended == 0 &&
+        !atomic_load(&slot->so_logged_in) &&
+        (is_open || (has_room(slot) && now_ns >= s->retry_at_ns && now_ns >= state->retry_at_ns));
     if (may)
         begin_work_locked(s, /* in_transition= */ !is_open);
     pthread_mutex_unlock(&state->lock);
@@ -231,62 +231,45 @@ int64_t fill_session_close_idle(struct slot *slot, int64_t idle_ns)
     return now_ns + NS_PER_MS;
 }
 
-/* Takes the session as soon as the filler's thread is not in the target for the slot. */
-static CK_SESSION_HANDLE take_when_idle_locked(struct fill_session *s)
-{
-    while (s->at_work)
-        pthread_cond_wait(&state->changed, &state->lock);
-    return take_locked(s);
-}
-
-void fill_session_suspend(struct slot *slot)
-{
-    if (slot == NULL)
-        return;
-    struct fill_session *s = &state->of[slot->number];
-    pthread_mutex_lock(&state->lock);
-    s->suspended++;
-    CK_SESSION_HANDLE session = take_when_idle_locked(s);
-    pthread_mutex_unlock(&state->lock);
-    close_session(s, session);
-}
-
-void fill_session_resume(struct slot *slot)
-{
-    if (slot == NULL)
-        return;
-    pthread_mutex_lock(&state->lock);
-    state->of[slot->number].suspended--;
-    pthread_mutex_unlock(&state->lock);
-}
-
-/* Closes those of all slots. Returns whether there was one. */
-static bool close_all(void)
+/* Takes the session of each slot from..upto as soon as the filler's thread is not in the target for it, and closes it.
+ * Returns whether there was one. */
+static bool close_sessions(unsigned from, unsigned upto)
 {
     bool closed = false;
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = from; i < upto; i++) {
+        struct fill_session *s = &state->of[i];
         pthread_mutex_lock(&state->lock);
-        CK_SESSION_HANDLE session = take_when_idle_locked(&state->of[i]);
+        while (s->at_work)
+            pthread_cond_wait(&state->changed, &state->lock);
+        CK_SESSION_HANDLE session = take_locked(s);
         pthread_mutex_unlock(&state->lock);
-        closed = close_session(&state->of[i], session) || closed;
+        closed = close_session(s, session) || closed;
     }
     return closed;
 }
 
-void fill_sessions_suspend(void)
+static void add_suspended(const struct slot *slot, int more)
 {
     pthread_mutex_lock(&state->lock);
-    state->suspended++;
+    if (slot != NULL)
+        state->of[slot->number].suspended += more;
+    else
+        state->suspended += more;
     pthread_mutex_unlock(&state->lock);
-    close_all();
 }
 
-void fill_sessions_resume(void)
+void fill_session_suspend(const struct slot *slot)
 {
-    pthread_mutex_lock(&state->lock);
-    state->suspended--;
-    pthread_mutex_unlock(&state->lock);
+    add_suspended(slot, 1);
+    if (slot != NULL)
+        close_sessions(slot->number, slot->number + 1);
+    else
+        close_sessions(0, slots_count());
+}
+
+void fill_session_resume(const struct slot *slot)
+{
+    add_suspended(slot, -1);
 }
 
 bool fill_sessions_release_all(void)
@@ -294,7 +277,7 @@ bool fill_sessions_release_all(void)
     pthread_mutex_lock(&state->lock);
     state->retry_at_ns = clock_exact_ns() + RETRY_NS;
     pthread_mutex_unlock(&state->lock);
-    return close_all();
+    return close_sessions(0, slots_count());
 }
 
 struct fill_session_view fill_session_view(struct slot *slot, int64_t until_ns)

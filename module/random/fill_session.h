@@ -14,13 +14,10 @@
 #include "state/slots.h"
 
 /* Around a call that must not meet the session (the close of the last session, C_InitToken, a login of the SO): closes
- * it, waiting for the one call that it may be in, and keeps it closed until _resume(). Nests. NULL is fine. */
-void fill_session_suspend(struct slot *slot);
-void fill_session_resume(struct slot *slot);
-
-/* The same for all slots, where the call's session is not known. */
-void fill_sessions_suspend(void);
-void fill_sessions_resume(void);
+ * it, waiting for the one call that it may be in, and keeps it closed until _resume(). Nests. NULL: those of all slots,
+ * because the call's slot is not known. */
+void fill_session_suspend(const struct slot *slot);
+void fill_session_resume(const struct slot *slot);
 
 /* The token has no session left for the application: closes those of all slots, and opens none for a while. Returns
  * whether there was one. */

@@ -39,6 +39,7 @@ struct slot {
     atomic_uint sizes_version;        /* of what was learned about the token's calls */
     atomic_uint retry_version;        /* moves on when a token that failed may work again */
     atomic_uint generator;            /* enum slot_generator */
+    atomic_ulong most_sessions;       /* ulMaxSessionCount, read with generator */
     atomic_uint health;               /* enum slot_health */
     atomic_size_t suspect_bytes;      /* length of the answer that made it suspect */
     atomic_bool logged_in;            /* a user or the SO may be logged in */
