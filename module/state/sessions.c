@@ -307,9 +307,11 @@ void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv)
     struct slot *slot = session != NULL ? atomic_load(&session->slot) : NULL;
     if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
         slots_invalidate(SLOT_FINALIZED);
-    else if (slot != NULL && (rv == CKR_SESSION_CLOSED || rv == CKR_SESSION_HANDLE_INVALID))
-        /* Nothing is served for it until the token answers for it again. */
+    else if (slot != NULL && (rv == CKR_SESSION_CLOSED || rv == CKR_SESSION_HANDLE_INVALID)) {
+        /* The application has not closed it, so its token was removed or reset: many tokens say just that. */
         atomic_store(&session->generation, SESSION_NEVER_POOLED);
+        slot_invalidate(slot, SLOT_TOKEN_GONE);
+    }
     else if (slot != NULL)
         slot_note_code(slot, rv);
 }
