@@ -1,7 +1,9 @@
 /* load.c - the configuration, read as the module itself reads it. */
 #include "tool.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of the program, to find the module of the same build. */
@@ -19,6 +21,13 @@ const char *default_module(void)
             return path;
     }
     return MODULE_PATH;
+}
+
+bool is_link_to_other(const char *path, char real[PATH_MAX])
+{
+    struct stat st;
+    return realpath(path, real) != NULL && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
+           strcmp(basename(real), basename(path)) != 0;
 }
 
 int load_config(struct config **config, const char *module_path, struct message *message)

@@ -191,6 +191,11 @@ static int prepare(struct setup *setup, const struct config_places *places, cons
         complain(setup, "the proxy is not there; --module says where it is", module_path);
         return EXIT_BAD;
     }
+    if (is_link_to_other(module_path, setup->module_path)) {
+        complain(setup, "for another target the proxy has to be a copy, and this is a link",
+                 module_path);
+        return EXIT_BAD;
+    }
     name = strrchr(setup->module_path, '/') + 1;
     len = strlen(name);
     len -= len > 3 && strcmp(name + len - 3, ".so") == 0 ? 3 : 0;
@@ -222,6 +227,7 @@ int setup_command(int argc, char **argv)
     }
     if (undoes ? optind < argc : optind + 1 != argc)
         return usage_error(argv[0], undoes ? "--undo takes no target" : "it takes one target");
+    umask(S_IWGRP | S_IWOTH); /* all users have to read what is written */
     config_places_default(&places, common.module_path);
     if (prepare(&setup, &places, common.module_path) != EXIT_FINE)
         return EXIT_BAD;

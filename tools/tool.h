@@ -117,6 +117,9 @@ bool can_be_written(const char *path, int flags);
  * installed one. */
 const char *default_module(void);
 
+/* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
+bool is_link_to_other(const char *path, char real[PATH_MAX]);
+
 /*
  * The configuration of the module at path, or of default_module() for NULL, as the module itself
  * would find it. On 0 the caller ends *config with config_free(); otherwise as config_load().

@@ -92,6 +92,14 @@ check "a second proxy"           says 0 "writes $modules/p11-proxy-luna.module" 
 check "--undo of it"             says 0 "removes $modules/p11-proxy-luna.module" luna --undo
 check "leaves the first"         diff "$scratch/written" <(files)
 setup --undo >"$scratch/output" 2>&1
+ln -s "$PROXY" "$scratch/p11-proxy-link.so"
+check "a link instead of a copy" complains 1 "has to be a copy, and this is a link: $scratch/p11-proxy-link.so" \
+    as_someone "$TOOL" setup --module "$scratch/p11-proxy-link.so" "$TARGET"
+private() {
+    (umask 077 && setup "$TARGET") && [[ $(stat -c %a "$modules/p11-proxy.module") == 644 ]]
+}
+check "all users can read what is written" private
+setup --undo >"$scratch/output" 2>&1
 kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
 if [[ -n $kit_proxy ]]; then
     check "p11-kit's own module" says 0 "disable-in: p11-kit-proxy" setup --dry-run "$kit_proxy"

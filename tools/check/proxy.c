@@ -6,34 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "counters/counters.h"
+#include "tool.h"
 
 enum { SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
 
 /* Long enough for a token of 20 ms to be asked for a few sizes. */
 static const int64_t DRAW_NS = 300 * NS_PER_MS;
 
-static const char *base_name(const char *path)
-{
-    return strrchr(path, '/') + 1;
-}
-
 bool check_proxy_file(const char *module_path)
 {
     char real[PATH_MAX];
-    struct stat st;
-    if (lstat(module_path, &st) != 0 || realpath(module_path, real) == NULL) {
+    if (access(module_path, R_OK) != 0) {
         report_add(MARK_PROBLEM, "proxy",
                    "the proxy is not there (%m): %s\n"
                    "install it, or say where it is: --module PATH",
                    module_path);
         return false;
     }
-    if (S_ISLNK(st.st_mode) && strcmp(base_name(real), base_name(module_path)) != 0) {
+    if (is_link_to_other(module_path, real)) {
         report_add(MARK_PROBLEM, "proxy",
                    "%s is a link to %s: the loader takes both for one module, so a program that "
                    "uses both gets one configuration for both\n"
