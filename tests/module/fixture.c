@@ -61,35 +61,13 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 static void tear_down(void)
 {
     nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-        return;
     ck_assert_msg(atomic_load(&shared->complaints) == 0, "the target complains: %s",
                   shared->complaint);
 }
 
 int run_tests(const char *name, void (*add_tests)(TCase *))
 {
-    TCase *tcase = tcase_create(name);
-    Suite *suite = suite_create(name);
-    SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, HANG_S);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    add_tests(tcase);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-void skip(const char *test, const char *reason)
-{
-    size_t len = strlen(test);
-    if (len > 3 && strcmp(test + len - 3, "_fn") == 0)
-        len -= 3; /* Check's own */
-    printf("SKIP %.*s: %s\n", (int)len, test, reason);
-    fflush(stdout);
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    _exit(EXIT_SUCCESS);
+    return check_main(name, set_up, tear_down, add_tests);
 }
 
 const char *target_path(const char *name)
@@ -325,13 +303,19 @@ unsigned messages_with(const char *text)
     return lines_with(below("log"), text) + lines_with(below("stderr"), text);
 }
 
+/* Check's own handler would end the whole test. */
+void child_begins(void)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm(CHILD_HANGS_S);
+}
+
 pid_t child_that(void (*lives)(void))
 {
     pid_t child = fork();
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        signal(SIGALRM, SIG_DFL);
-        alarm(CHILD_HANGS_S);
+        child_begins();
         lives();
         _exit(0);
     }

@@ -6,13 +6,12 @@
 #ifndef P11_PROXY_TEST_FIXTURE_H
 #define P11_PROXY_TEST_FIXTURE_H
 
-#include <check.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/types.h>
 
-#include "../hang.h"
+#include "../check_main.h"
 #include "scripted.h"
 
 extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
@@ -25,21 +24,8 @@ extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS be
 /* Runs a program of tests: add_tests() calls tcase_add_test() for each. */
 int run_tests(const char *name, void (*add_tests)(TCase *));
 
-/* Ends the test, which is then counted as skipped, if it cannot be made here. In the test itself, since it says its name. */
-#define SKIP_IF(condition, reason)                                                                 \
-    do {                                                                                           \
-        if (condition)                                                                             \
-            skip(__func__, reason);                                                                \
-    } while (0)
-_Noreturn void skip(const char *test, const char *reason);
-
 /* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
  * sees to its own; ThreadSanitizer starts no thread there, has a thread of its own, and slows all threads but one. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { IS_SANITIZED = 1 };
-#else
-enum { IS_SANITIZED = 0 };
-#endif
 #define SKIP_IF_SANITIZED()                                                                        \
     SKIP_IF(IS_SANITIZED, "the sanitizer's own threads and locks are in the way")
 
@@ -136,6 +122,7 @@ unsigned messages_with(const char *text);
 
 /* A child lives by itself and ends with 0, or with the number of the line that something was wrong in. */
 pid_t child_that(void (*lives)(void));
+void child_begins(void); /* if it was made otherwise: it ends if it hangs */
 void reap(pid_t child);
 #define CHILD_EXPECT(call, rv)                                                                     \
     do {                                                                                           \

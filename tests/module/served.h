@@ -21,7 +21,7 @@ CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes);
             draw(session, 32, 1024);                                                               \
     } while (0)
 
-/* Draws until a word comes that was held before, and no call was needed for it. Returns how many were made then. */
+/* Draws until words come that were held before, and there are more of them. Returns how many were made then. */
 uint64_t draw_until_held(CK_SESSION_HANDLE session);
 
 /* Draws until there is a filler, and it has filled. */
