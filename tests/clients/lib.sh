@@ -125,7 +125,7 @@ follow() {
 
 # The cells of a program's row in the manual page's table of which programs gain.
 row_of() {
-    sed -n "s/^\.It $1 Ta //p" "$page"
+    awk -v start=".It $1 Ta " 'index($0, start) == 1 { print substr($0, length(start) + 1) }' "$page"
 }
 
 # The last job drew, and at least half of its draws reached no token.
@@ -196,24 +196,29 @@ until_true() {
     done
 }
 
-listens() {
-    (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+# A server at a TCP port is ready when it listens, another one when it has printed a line.
+is_ready() {
+    if [[ $1 =~ ^[0-9]+$ ]]; then
+        (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+    else
+        grep -qF "$1" server.log
+    fi
 }
 
-listens_or_is_gone() {
-    listens "$1" || ! kill -0 "$2"
+is_ready_or_gone() {
+    is_ready "$1" || ! kill -0 "$2"
 }
 
-# with_server PORT SERVER CLIENT...: runs the client when the function SERVER listens at the port; then ends all
-# processes of the server with SIGTERM, and waits for them. What they print goes to server.log.
+# with_server PORT|LINE SERVER CLIENT...: runs the client when the function SERVER is ready; then ends all processes
+# of the server with SIGTERM, and waits for them. What they print goes to server.log.
 with_server() {
-    local port=$1 server=$2 pid code=0
+    local ready=$1 server=$2 pid code=0
     shift 2
     set -m
     "$server" >server.log 2>&1 &
     pid=$!
     set +m
-    { until_true listens_or_is_gone "$port" "$pid" && listens "$port" && "$@"; } || code=$?
+    { until_true is_ready_or_gone "$ready" "$pid" && is_ready "$ready" && "$@"; } || code=$?
     kill -- "-$pid" 2>/dev/null
     wait "$pid" 2>/dev/null
     until_true group_is_gone "$pid" || code=1
@@ -247,5 +252,17 @@ under_load() {
     touch enough
     wait "${clients[@]}"
     sort -u one two
+    return "$code"
+}
+
+# behind_server JOB...: the job with the token behind p11-kit's server: without SoftHSM's empty slot beside it, and
+# without SoftHSM in the program, which some crash at exit.
+behind_server() {
+    local code=0
+    export P11_SLOW_TARGET P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
+    P11_SLOW_TARGET=$(pkg-config --variable=p11_module_path p11-kit-1)/p11-kit-client.so
+    eval "$(as_user p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
+    "$@" || code=$?
+    kill "$P11_KIT_SERVER_PID"
     return "$code"
 }
