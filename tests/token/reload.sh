@@ -1,5 +1,5 @@
 #!/bin/bash
-# reload.sh - a real token's module, closed and loaded again five times: through us as alone.
+# reload.sh - a real token's module, closed and loaded again five times: through the proxy as alone.
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
@@ -26,14 +26,35 @@ is_as_alone() {
     grep -qx end "$scratch/alone" && diff "$scratch/alone" "$scratch/proxied"
 }
 
+# The module stays loaded once it had its thread. If it was not finalized, it says that it is initialised, and the
+# login is still there; all else goes well.
+goes_on() {
+    lives "$@" >"$scratch/lives"
+    "$PLAYER" "$PROXY" "$scratch/lives" >"$scratch/proxied"
+    sed -n 's/ pInfo.*//; /^C_GenerateRandom 0x0/d; /^C_/p' "$scratch/proxied" | sort | uniq -c
+    grep -qx end "$scratch/proxied" && ! grep '^C_GenerateRandom' "$scratch/proxied" | grep -qv ' 0x0' &&
+        ! grep '^C_Initialize' "$scratch/proxied" | grep -qvE ' 0x(0|191)$' &&
+        ! grep '^C_Login' "$scratch/proxied" | grep -qvE ' 0x(0|100)$'
+}
+
+without_thread() {
+    echo 'x-pool-threads: never' >>"$P11_PROXY_CONFIG"
+    local code=0
+    "$@" || code=$?
+    sed -i '$d' "$P11_PROXY_CONFIG"
+    return "$code"
+}
+
 is_clean() {
     lives no 20 >"$scratch/lives"
     valgrind --error-exitcode=9 --leak-check=full "$PLAYER" "$PROXY" "$scratch/lives" >"$scratch/watched"
     grep -qx end "$scratch/watched"
 }
 
-check "without C_Finalize, at once"         is_as_alone no 0
-check "without C_Finalize, after a while"   is_as_alone no 20
+check "no thread, without C_Finalize, at once"         without_thread is_as_alone no 0
+check "no thread, without C_Finalize, after a while"   without_thread is_as_alone no 20
+check "without C_Finalize, at once"         goes_on no 0
+check "without C_Finalize, after a while"   goes_on no 20
 check "after C_Finalize, at once"           is_as_alone yes 0
 check "after C_Finalize, after a while"     is_as_alone yes 20
 if command -v valgrind >/dev/null; then
