@@ -131,7 +131,6 @@ struct pool_counts {
     uint64_t expired_bytes;
     uint64_t dropped_bytes;
     uint64_t drops[POOL_DROP_CAUSES];
-    uint64_t held_bytes;   /* now, slices included */
     uint64_t most_bytes;   /* see pool_limit() */
     uint64_t target_bytes; /* that demand asks for, now */
     bool locked;           /* kept out of swap */
@@ -140,5 +139,8 @@ struct pool_counts {
 
 /* A snapshot since pool_start(); it may miss calls that are under way. */
 void pool_count(struct pool *pool, struct pool_counts *counts);
+
+/* How many bytes the ring and all slices hold. */
+size_t pool_held_bytes(struct pool *pool);
 
 #endif

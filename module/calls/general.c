@@ -41,6 +41,7 @@ static void prepare(void)
     filler_prepare();
     key_cache_prepare();
     guard_reports_prepare();
+    interfaces_prepare();
     prepared = true;
 }
 

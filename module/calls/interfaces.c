@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calls/own.h"
+#include "state/memory.h"
 #include "state/settings.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -15,7 +16,12 @@ static struct given {
     CK_INTERFACE interface;
     struct given *earlier;
 } * given;
-static pthread_mutex_t given_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t *given_lock; /* in memory that fork wipes */
+
+void interfaces_prepare(void)
+{
+    given_lock = memory_part(sizeof *given_lock);
+}
 
 /* A vendor's interface leads past the policy, since what its functions take is not known. */
 static bool leads_past_policy(const CK_INTERFACE *targets)
@@ -36,7 +42,7 @@ static CK_INTERFACE *give(const CK_INTERFACE *targets)
         if (ours.pFunctionList == NULL)
             return NULL;
     }
-    pthread_mutex_lock(&given_lock);
+    pthread_mutex_lock(given_lock);
     struct given *one = given;
     while (one != NULL && (one->interface.pInterfaceName != ours.pInterfaceName ||
                            one->interface.pFunctionList != ours.pFunctionList ||
@@ -46,7 +52,7 @@ static CK_INTERFACE *give(const CK_INTERFACE *targets)
         *one = (struct given){ours, given};
         given = one;
     }
-    pthread_mutex_unlock(&given_lock);
+    pthread_mutex_unlock(given_lock);
     return one != NULL ? &one->interface : NULL;
 }
 

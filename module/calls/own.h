@@ -27,6 +27,9 @@ void module_prepare_target(void);
  * registered what it wants to be called at exit(), so that ours is called before. False if there is no memory. */
 bool unload_watch_exit(void);
 
+/* Once, after memory_map(). */
+void interfaces_prepare(void);
+
 /* Frees what C_GetInterface gave out, when the module is unloaded. */
 void interfaces_free(void);
 

@@ -34,7 +34,7 @@ bool unload_watch_exit(void)
 __attribute__((destructor)) static void unload(void)
 {
     unloads = true;
-    if (exits || filler_has_pinned() || !module_prepare())
+    if (exits || filler_has_pinned())
         return;
     settings_free();
     counters_free();
