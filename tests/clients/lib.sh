@@ -11,7 +11,7 @@ page=$CHECKOUT/common/p11-proxy.module.5
 name=${0##*/}
 name=${name%.sh}
 long=false
-[[ ${1-} != --long ]] || long=true
+[[ ${!#} != --long ]] || long=true
 
 # Debian's own programs: the tests' packages belong to them. Servers come last, so installed ones win.
 export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$UNPACKED/usr/sbin:$UNPACKED/usr/bin
@@ -38,6 +38,7 @@ export SOFTHSM2_CONF=$place/softhsm2.conf P11_PROXY_CONFIG=$config/modules/p11-p
 export P11_SLOW_TARGET=$TARGET P11_SLOW_CALLS=$place/calls
 quiet=('x-log: stderr warning')
 settings=("${quiet[@]}")
+target_of_proxy=$SLOW
 last_job=()
 
 # set_out bare|proxied: makes $place anew. SLOW stands before the token on both sides, and counts draws.
@@ -48,7 +49,7 @@ set_out() {
     cp -r "$scratch/tokens" "$place/tokens"
     sed "s#$scratch/tokens#$place/tokens#" "$scratch/softhsm2.conf" >"$SOFTHSM2_CONF"
     printf 'user-config: only\n' >"$config/pkcs11.conf"
-    printf '%s\n' "module: $place/p11-proxy.so" "x-target: $SLOW" "${settings[@]}" >"$P11_PROXY_CONFIG"
+    printf '%s\n' "module: $place/p11-proxy.so" "x-target: $target_of_proxy" "${settings[@]}" >"$P11_PROXY_CONFIG"
     if [[ $1 == bare ]]; then
         cp "$SLOW" "$place/p11-proxy.so"
     else
@@ -107,8 +108,9 @@ same() {
 # each side finds in $place; another one has the commands, which "follow TITLE" runs.
 recipe() {
     mkdir -p "$scratch/files"
-    awk -v title=".Ss $1" -v files="$scratch/files" -v commands="$scratch/files/recipe.sh" -v module="$place/p11-proxy.so" '
-        /^\.S[sh] / { inside = $0 == title; next }
+    rm -f "$scratch/files/recipe.sh"
+    awk -v title="$1" -v files="$scratch/files" -v commands="$scratch/files/recipe.sh" -v module="$place/p11-proxy.so" '
+        /^\.S[sh] / { inside = substr($0, 5) == title; next }
         inside && /^\.Bd -literal/ { block = 1; to = commands; first = 1; next }
         /^\.Ed/ { block = 0; next }
         !block { next }

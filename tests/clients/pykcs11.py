@@ -1,6 +1,7 @@
 """pykcs11.py - what a Python program does with PyKCS11: pykcs11.py MODULE MODE
 
-draw        thirty session ids of 16 bytes
+ids         a hundred session ids of 16 bytes
+draw        thirty, and a signature
 fork        a pool of four processes, each with the module loaded, initialised and used before the fork and after it
 threads     eight threads with a session each, and one that signs
 """
@@ -101,4 +102,8 @@ def draw():
     session.closeSession()
 
 
-{"draw": draw, "fork": fork, "threads": threads}[sys.argv[2]]()
+def only_ids():
+    print(len(set(ids(open_session(load()), 100))), "different ids")
+
+
+{"ids": only_ids, "draw": draw, "fork": fork, "threads": threads}[sys.argv[2]]()
