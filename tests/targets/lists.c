@@ -136,6 +136,13 @@ EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
     return CKR_OK;
 }
 
+__attribute__((destructor)) static void unmap_plain(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (plain != NULL)
+        munmap((char *)plain + PLAIN_BYTES - page, 2 * page);
+}
+
 static struct p11_functions lists[INTERFACES_MOST];
 static CK_ULONG interface_count;
 

@@ -1,0 +1,418 @@
+/* test_initialize.c - C_Initialize: what the target's is given for what the caller gave ours, and who may be second. */
+#include "served.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+static CK_INFO info;
+
+static CK_RV make(CK_VOID_PTR_PTR mutex)
+{
+    *mutex = NULL;
+    return CKR_OK;
+}
+
+static CK_RV use(CK_VOID_PTR mutex)
+{
+    (void)mutex;
+    return CKR_OK;
+}
+
+/* Nothing to be found there. */
+#define NOWHERE ((void *)1)
+
+/* NSS's struct: its pReserved stands behind the standard's, which is NSS's LibraryParameters. */
+static struct nss_args {
+    CK_C_INITIALIZE_ARGS standard;
+    void *behind;
+} nothing = {{.flags = 0}, NULL},
+  locking = {{.flags = CKF_OS_LOCKING_OK, .pReserved = NOWHERE}, NOWHERE},
+  no_thread = {{.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS}, NOWHERE},
+  callbacks = {{make, use, use, use, 0, NULL}, NULL},
+  callbacks_and_no_thread = {{make, use, use, use, CKF_LIBRARY_CANT_CREATE_OS_THREADS, NULL}, NULL},
+  both = {{make, use, use, use, CKF_OS_LOCKING_OK, NOWHERE}, NULL};
+
+enum given {
+    THE_SAME, /* the caller's own pointer, unread */
+    PLAIN     /* a struct of ours: OS locking, no callbacks, the caller's pReserved */
+};
+
+static const struct {
+    void *args;
+    enum given given;
+    bool thread; /* may be made */
+    const char *settings;
+} forms[] = {
+    {NULL, PLAIN, true, ""},
+    {&nothing, PLAIN, true, ""},
+    {&both, PLAIN, true, ""},
+    {&locking, THE_SAME, true, ""},
+    {&no_thread, THE_SAME, false, ""},
+    {&callbacks, THE_SAME, false, ""},
+    {&callbacks_and_no_thread, THE_SAME, false, ""},
+    {NULL, THE_SAME, false, "x-pool-threads: never"},
+    {&both, THE_SAME, false, "x-pool-threads: never"},
+    {NULL, THE_SAME, false, "x-pool: off"},
+    {&both, THE_SAME, false, "x-pool: off"},
+};
+
+enum { FORMS = sizeof forms / sizeof *forms, PLAIN_FORMS = 3 };
+
+static void is_given(unsigned call, const CK_C_INITIALIZE_ARGS *callers, enum given given)
+{
+    const struct target_init *got = &shared->inits[call];
+    if (given == THE_SAME) {
+        ck_assert_ptr_eq(got->pointer, callers);
+        return;
+    }
+    ck_assert_ptr_ne(got->pointer, callers);
+    ck_assert_uint_eq(got->args.flags, (callers != NULL ? callers->flags : 0) | CKF_OS_LOCKING_OK);
+    ck_assert(got->args.CreateMutex == NULL && got->args.DestroyMutex == NULL &&
+              got->args.LockMutex == NULL && got->args.UnlockMutex == NULL);
+    ck_assert_ptr_eq(got->args.pReserved, callers != NULL ? callers->pReserved : NULL);
+}
+
+/* The target complains of a thread that was not allowed. */
+START_TEST(the_target_gets_the_callers_pointer_or_plain_os_locking)
+{
+    proxy_with(forms[_i].settings);
+    EXPECT(fn->C_Initialize(forms[_i].args), CKR_OK);
+    ck_assert_uint_eq(shared->init_count, 1);
+    is_given(0, forms[_i].args, forms[_i].given);
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    if (forms[_i].thread)
+        draw_until_filled(session);
+    else
+        draw(session, 16, 32768);
+    ck_assert_int_eq(filler_thread() != 0, forms[_i].thread);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+/* Arguments of ours must not fail where the caller's would do; then there is no thread. */
+START_TEST(whatever_the_target_says_to_ours_the_callers_are_tried)
+{
+    static const CK_RV refusals[] = {
+        CKR_CANT_LOCK,   CKR_ARGUMENTS_BAD,          CKR_FUNCTION_FAILED, CKR_GENERAL_ERROR,
+        CKR_HOST_MEMORY, CKR_NEED_TO_CREATE_THREADS, 0x80004711};
+    CK_RV refusal = refusals[_i / PLAIN_FORMS];
+    script("C_Initialize locking: fail 0x%lx once", refusal);
+    proxy_with("");
+    EXPECT(fn->C_Initialize(forms[_i % PLAIN_FORMS].args), CKR_OK);
+    ck_assert_uint_eq(shared->init_count, 2);
+    is_given(1, forms[_i % PLAIN_FORMS].args, THE_SAME);
+    draw(open_session(0, 0), 16, 32768);
+    ck_assert_int_eq(filler_thread(), 0);
+}
+END_TEST
+
+START_TEST(the_targets_refusal_is_the_callers_answer)
+{
+    static const CK_RV refusals[] = {CKR_ARGUMENTS_BAD, CKR_HOST_MEMORY, CKR_NEED_TO_CREATE_THREADS,
+                                     CKR_CANT_LOCK, 0x80004711};
+    proxy_with("");
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        unsigned calls = shared->init_count;
+        script("C_Initialize: fail 0x%lx", refusals[i]);
+        EXPECT(fn->C_Initialize(&locking), refusals[i]);
+        ck_assert_uint_eq(shared->init_count, calls + 1);
+        EXPECT(fn->C_Initialize(NULL), refusals[i]);
+        EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
+        EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
+    }
+    script("C_Initialize: ok");
+    initialize();
+    draw(open_session(0, 0), 16, 1024);
+}
+END_TEST
+
+START_TEST(a_configured_string_stands_where_the_reserved_pointer_does)
+{
+    proxy_with("x-target-init: configdir='/a b'");
+    EXPECT(fn->C_Initialize(forms[_i].args), CKR_OK);
+    ck_assert_str_eq(shared->inits[0].args.pReserved, "configdir='/a b'");
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+START_TEST(whoever_requires_a_thread_is_told_that_there_is_none)
+{
+    proxy_with("x-pool-threads: require");
+    EXPECT(fn->C_Initialize(&no_thread), CKR_NEED_TO_CREATE_THREADS);
+    EXPECT(fn->C_Initialize(&callbacks), CKR_NEED_TO_CREATE_THREADS);
+    ck_assert_uint_eq(shared->init_count, 0);
+    EXPECT(fn->C_Initialize(&locking), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    EXPECT(fn->C_Initialize(NULL), CKR_OK);
+}
+END_TEST
+
+START_TEST(some_callbacks_without_the_others_are_bad_arguments)
+{
+    CK_C_INITIALIZE_ARGS partial = {.CreateMutex = make};
+    proxy_with("");
+    EXPECT(fn->C_Initialize(&partial), CKR_ARGUMENTS_BAD);
+    partial.flags = CKF_OS_LOCKING_OK;
+    EXPECT(fn->C_Initialize(&partial), CKR_ARGUMENTS_BAD);
+}
+END_TEST
+
+/* What was given is as long as the specification says. */
+START_TEST(nothing_is_read_behind_the_arguments)
+{
+    static const CK_FLAGS flags[] = {0, CKF_OS_LOCKING_OK, CKF_LIBRARY_CANT_CREATE_OS_THREADS};
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(pages, MAP_FAILED);
+    ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
+    CK_C_INITIALIZE_ARGS *args = (CK_C_INITIALIZE_ARGS *)(void *)(pages + page - sizeof *args);
+    proxy_with("");
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        args->flags = flags[i];
+        EXPECT(fn->C_Initialize(args), CKR_OK);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    }
+}
+END_TEST
+
+START_TEST(initialize_and_finalize_work_once_each)
+{
+    CK_BYTE byte;
+    proxy_with("");
+    EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
+    initialize();
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    EXPECT(fn->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    draw(session, 16, 4096);
+    EXPECT(fn->C_Finalize(&byte), CKR_ARGUMENTS_BAD);
+    draw(session, 16, 4096);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(fn->C_GenerateRandom(session, &byte, 1), CKR_CRYPTOKI_NOT_INITIALIZED);
+    initialize();
+    EXPECT(fn->C_GenerateRandom(session, &byte, 1), CKR_SESSION_HANDLE_INVALID);
+    served_once(1024);
+}
+END_TEST
+
+/* Another library in the process uses the target directly: without locking, it may be. */
+START_TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
+{
+    proxy_with("x-pool-max-age: 1min");
+    initialize();
+    draw(open_session(0, 0), 16, 1024);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    EXPECT(bare_list()->C_Initialize(NULL), CKR_OK);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    draw(open_session(0, 0), 16, 32768);
+    ck_assert_int_eq(filler_thread(), 0);
+    /* And it may be gone again without a word. */
+    EXPECT(bare_list()->C_Finalize(NULL), CKR_OK);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &(CK_SESSION_HANDLE){0}),
+           CKR_CRYPTOKI_NOT_INITIALIZED);
+    initialize();
+    draw(open_session(0, 0), 16, 32768);
+    served_once(8192);
+}
+END_TEST
+
+START_TEST(a_finalize_that_fails_changes_nothing)
+{
+    CK_SESSION_HANDLE session = begin("x-pool-max-age: 1min");
+    draw_until_filled(session);
+    script("C_Finalize: fail 0x6 once");
+    EXPECT(fn->C_Finalize(NULL), CKR_FUNCTION_FAILED);
+    draw_until_held(session);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    served_once(64);
+}
+END_TEST
+
+static pthread_barrier_t barrier;
+static atomic_uint won, beaten, odd;
+
+/* Whoever is told that it is initialised can use it at once. */
+static void *initialize_at_once(void *unused)
+{
+    CK_ULONG count = 0;
+    pthread_barrier_wait(&barrier);
+    CK_RV rv = fn->C_Initialize(&os_locking);
+    atomic_fetch_add(rv == CKR_OK                             ? &won
+                     : rv == CKR_CRYPTOKI_ALREADY_INITIALIZED ? &beaten
+                                                              : &odd,
+                     1);
+    if (fn->C_GetSlotList(CK_TRUE, NULL, &count) != CKR_OK)
+        atomic_fetch_add(&odd, 1);
+    return unused;
+}
+
+START_TEST(of_eight_threads_that_initialize_at_once_one_does)
+{
+    pthread_t threads[8];
+    script("C_Initialize: last 2ms");
+    proxy_with("");
+    for (unsigned round = 1; round <= 20; round++) {
+        pthread_barrier_init(&barrier, NULL, 8);
+        for (int i = 0; i < 8; i++)
+            ck_assert_int_eq(pthread_create(&threads[i], NULL, initialize_at_once, NULL), 0);
+        for (int i = 0; i < 8; i++)
+            pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(won, round);
+        ck_assert_uint_eq(beaten, round * 7);
+        ck_assert_uint_eq(odd, 0);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    }
+}
+END_TEST
+
+static CK_RV during[3];
+
+static void call_back(void)
+{
+    during[0] = fn->C_Initialize(NULL);
+    during[1] = fn->C_Finalize(NULL);
+    during[2] = fn->C_GetInfo(&info);
+}
+
+START_TEST(a_target_that_comes_back_from_initialize_is_answered)
+{
+    script_calls_back(call_back);
+    script("C_Initialize: call back");
+    proxy_with("");
+    EXPECT(fn->C_Initialize(NULL), CKR_OK);
+    ck_assert_uint_eq(during[0], CKR_FUNCTION_FAILED);
+    ck_assert_uint_eq(during[1], CKR_FUNCTION_FAILED);
+    ck_assert_uint_eq(during[2], CKR_CRYPTOKI_NOT_INITIALIZED);
+    ck_assert_uint_eq(shared->init_count, 1);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+static void *draw_large(void *session)
+{
+    CK_BYTE bytes[2048];
+    EXPECT(fn->C_GenerateRandom((CK_SESSION_HANDLE)session, bytes, sizeof bytes), CKR_OK);
+    return NULL;
+}
+
+static void *finalize(void *unused)
+{
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    return unused;
+}
+
+/* _i: whether the one that is inside is the application's call or the filler's. */
+START_TEST(finalize_waits_for_the_random_call_that_is_inside)
+{
+    pthread_t drawer;
+    pthread_t finalizer;
+    CK_SESSION_HANDLE session = begin("x-pool-max-age: 1min");
+    script("C_GenerateRandom by %s: hold once", _i == 0 ? "callers over 1024" : "filler");
+    if (_i == 0)
+        ck_assert_int_eq(pthread_create(&drawer, NULL, draw_large, (void *)session), 0);
+    DRAW_UNTIL(session, script_held() == 1);
+    ck_assert_int_eq(pthread_create(&finalizer, NULL, finalize, NULL), 0);
+    for (int i = 0; i < 50; i++) /* for one that does not wait to go wrong */
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    script_release();
+    if (_i == 0)
+        pthread_join(drawer, NULL);
+    pthread_join(finalizer, NULL);
+    ck_assert_uint_eq(shared->finalize_met, 0);
+}
+END_TEST
+
+static atomic_bool go;
+static CK_SESSION_HANDLE shared_session;
+
+static void *draw_meanwhile(void *unused)
+{
+    static const CK_ULONG sizes[] = {16, 64, 2048};
+    CK_BYTE bytes[2048];
+    for (unsigned i = 0; atomic_load(&go); i++) {
+        CK_RV rv = fn->C_GenerateRandom(shared_session, bytes, sizes[i % 3]);
+        if (rv != CKR_OK && rv != CKR_CRYPTOKI_NOT_INITIALIZED && rv != CKR_SESSION_HANDLE_INVALID)
+            atomic_store(&odd, (unsigned)rv);
+    }
+    return unused;
+}
+
+/* A target that is ending is let alone, however long that takes. */
+START_TEST(a_draw_beside_finalize_waits_until_it_is_over)
+{
+    enum { THREADS = 4, LIVES = 20 };
+    pthread_t threads[THREADS];
+    script("quiet; C_Finalize: last 2ms");
+    proxy_with("");
+    for (int life = 0; life < LIVES; life++) {
+        initialize();
+        shared_session = open_session(0, 0);
+        atomic_store(&go, true);
+        for (int i = 0; i < THREADS; i++)
+            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_meanwhile, NULL), 0);
+        unsigned before = CALLS(C_GenerateRandom);
+        WAIT_UNTIL(CALLS(C_GenerateRandom) > before + 20);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        atomic_store(&go, false);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        ck_assert_uint_eq(odd, 0);
+        ck_assert_uint_eq(shared->finalize_met, 0);
+    }
+}
+END_TEST
+
+static void *wait_for_event(void *result)
+{
+    CK_SLOT_ID slot = 0;
+    *(CK_RV *)result = fn->C_WaitForSlotEvent(0, &slot, NULL);
+    return NULL;
+}
+
+START_TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
+{
+    CK_RV answer = CKR_OK;
+    CK_SLOT_ID slot;
+    pthread_t waiter;
+    CK_SESSION_HANDLE session = begin("");
+    script("C_WaitForSlotEvent: last 1us");
+    ck_assert_int_eq(pthread_create(&waiter, NULL, wait_for_event, &answer), 0);
+    WAIT_UNTIL(atomic_load(&shared->hits[0]) != 0); /* it is in the target */
+    EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, &slot, NULL), CKR_NO_EVENT);
+    draw(session, 16, 4096);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    pthread_join(waiter, NULL);
+    ck_assert_uint_eq(answer, CKR_CRYPTOKI_NOT_INITIALIZED);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, the_target_gets_the_callers_pointer_or_plain_os_locking, 0, FORMS);
+    tcase_add_loop_test(tcase, whatever_the_target_says_to_ours_the_callers_are_tried, 0,
+                        7 * PLAIN_FORMS);
+    tcase_add_test(tcase, the_targets_refusal_is_the_callers_answer);
+    tcase_add_loop_test(tcase, a_configured_string_stands_where_the_reserved_pointer_does, 0, 6);
+    tcase_add_test(tcase, whoever_requires_a_thread_is_told_that_there_is_none);
+    tcase_add_test(tcase, some_callbacks_without_the_others_are_bad_arguments);
+    tcase_add_test(tcase, nothing_is_read_behind_the_arguments);
+    tcase_add_test(tcase, initialize_and_finalize_work_once_each);
+    tcase_add_test(tcase, a_target_that_another_user_initialized_is_used_without_a_thread);
+    tcase_add_test(tcase, a_finalize_that_fails_changes_nothing);
+    tcase_add_test(tcase, of_eight_threads_that_initialize_at_once_one_does);
+    tcase_add_test(tcase, a_target_that_comes_back_from_initialize_is_answered);
+    tcase_add_loop_test(tcase, finalize_waits_for_the_random_call_that_is_inside, 0, 2);
+    tcase_add_test(tcase, a_draw_beside_finalize_waits_until_it_is_over);
+    tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
+}
+
+int main(void)
+{
+    return run_tests("initialize", add_tests);
+}

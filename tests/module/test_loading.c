@@ -1,0 +1,478 @@
+/* test_loading.c - loading, unloading and the end of the process, with and without C_Finalize. */
+#include "served.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static CK_SESSION_HANDLE session;
+static CK_BYTE bytes[64];
+
+static unsigned entries_of(const char *folder)
+{
+    unsigned count = 0;
+    DIR *entries = opendir(folder);
+    while (readdir(entries) != NULL)
+        count++;
+    closedir(entries);
+    return count;
+}
+
+static unsigned mappings_of(const char *path)
+{
+    char line[PATH_MAX + 128];
+    unsigned count = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (fgets(line, sizeof line, maps) != NULL)
+        count += strstr(line, path) != NULL;
+    fclose(maps);
+    return count;
+}
+
+static void unload(void)
+{
+    ck_assert_int_eq(dlclose(proxy), 0);
+}
+
+static bool is_unloaded(void)
+{
+    return mappings_of(getenv("TEST_MODULE")) + mappings_of(target_path("scripted")) == 0;
+}
+
+/* One life as far as dlclose(), and what each call of it answered. */
+enum { ROUNDS = 3, ANSWERS_MOST = 32 };
+
+static unsigned live(CK_FUNCTION_LIST_PTR list, void *args, bool finalizes, CK_RV *answers)
+{
+    CK_SESSION_HANDLE own = CK_INVALID_HANDLE;
+    CK_SESSION_INFO info;
+    unsigned count = 0;
+    answers[count++] = list->C_GetSessionInfo(1, &info);
+    answers[count++] = list->C_Initialize(args);
+    answers[count++] = list->C_GetSessionInfo(1, &info);
+    answers[count++] = list->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own);
+    for (int i = 0; i < 8; i++)
+        answers[count++] = list->C_GenerateRandom(own, bytes, sizeof bytes);
+    answers[count++] = list->C_GetSessionInfo(own, &info);
+    if (finalizes)
+        answers[count++] = list->C_Finalize(NULL);
+    return count;
+}
+
+/* The right answer is what the same program gets from the target alone. */
+START_TEST(without_a_thread_each_load_starts_afresh_as_with_the_target_alone)
+{
+    void *const args[] = {&os_locking, &no_threads, NULL};
+    CK_RV bare[ANSWERS_MOST];
+    CK_RV proxied[ANSWERS_MOST];
+    CK_FUNCTION_LIST_PTR list;
+    proxy_with("");
+    unload();
+    for (int round = 0; round < ROUNDS; round++) {
+        void *target = dlopen(target_path("scripted"), RTLD_NOW | RTLD_LOCAL);
+        EXPECT(((CK_C_GetFunctionList)dlsym(target, "C_GetFunctionList"))(&list), CKR_OK);
+        unsigned count = live(list, args[_i / 2], _i % 2 != 0, bare);
+        dlclose(target);
+        proxy_load();
+        ck_assert_uint_eq(live(fn, args[_i / 2], _i % 2 != 0, proxied), count);
+        unload();
+        ck_assert(is_unloaded());
+        for (unsigned i = 0; i < count; i++)
+            ck_assert_msg(proxied[i] == bare[i], "round %d: answer %u is 0x%lx, not 0x%lx", round,
+                          i, proxied[i], bare[i]);
+    }
+}
+END_TEST
+
+/* Its code is run by the thread, so it stays. */
+START_TEST(with_a_thread_it_stays_loaded_and_says_that_it_is_initialized)
+{
+    session = begin("x-pool-max-age: 1min");
+    draw_until_filled(session);
+    CK_FUNCTION_LIST_PTR list = fn;
+    unload();
+    ck_assert_uint_ne(mappings_of(getenv("TEST_MODULE")), 0);
+    proxy_load();
+    ck_assert_ptr_eq(fn, list);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    draw(session, 16, 4096);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    unload();
+    proxy_load();
+    initialize();
+    draw(open_session(0, 0), 16, 4096);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    served_once(1024);
+}
+END_TEST
+
+START_TEST(of_two_loads_the_last_close_unloads)
+{
+    session = begin("x-pool-threads: never");
+    void *again = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    draw(session, 16, 1024);
+    ck_assert_int_eq(dlclose(again), 0);
+    draw(session, 16, 1024);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    unload();
+    ck_assert(is_unloaded());
+}
+END_TEST
+
+START_TEST(what_was_hardly_used_unloads_too)
+{
+    proxy_with("");
+    unload();
+    ck_assert(is_unloaded());
+    ck_assert_int_eq(dlclose(dlopen(getenv("TEST_MODULE"), RTLD_NOW)), 0);
+    ck_assert(is_unloaded());
+    script("C_Initialize: fail 0x6");
+    proxy_load();
+    EXPECT(fn->C_Initialize(&os_locking), CKR_FUNCTION_FAILED);
+    unload();
+    ck_assert(is_unloaded());
+    setenv("P11_PROXY_TARGET", "/nonexistent.so", 1);
+    proxy_load();
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    unload();
+    ck_assert(is_unloaded());
+}
+END_TEST
+
+START_TEST(a_target_that_the_program_uses_as_well_stays_as_it_is)
+{
+    session = begin("");
+    CK_FUNCTION_LIST_PTR list = bare_list();
+    draw(session, 16, 1024);
+    unload();
+    ck_assert_uint_eq(CALLS(C_Finalize) + CALLS(C_CloseSession), 0);
+    EXPECT(list->C_GenerateRandom(session, bytes, 8), CKR_OK);
+    EXPECT(list->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+}
+END_TEST
+
+static void copy_file(const char *from, const char *to)
+{
+    char block[65536];
+    FILE *in = fopen(from, "re");
+    FILE *out = fopen(to, "we");
+    for (size_t len; (len = fread(block, 1, sizeof block, in)) > 0;)
+        ck_assert_uint_eq(fwrite(block, 1, len, out), len);
+    fclose(in);
+    ck_assert_int_eq(fclose(out), 0);
+}
+
+/* A second target is a copy of the module. */
+START_TEST(a_copy_beside_has_a_life_of_its_own)
+{
+    char copy[128];
+    session = begin("x-pool-threads: never");
+    CK_FUNCTION_LIST_PTR first = fn;
+    draw(session, 16, 4096);
+    snprintf(copy, sizeof copy, "%s/copy.so", root);
+    copy_file(getenv("TEST_MODULE"), copy);
+    setenv("TEST_MODULE", copy, 1);
+    proxy_load();
+    ck_assert_ptr_ne(fn, first);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    draw(open_session(0, 0), 16, 4096);
+    unload();
+    ck_assert_uint_eq(mappings_of(copy), 0);
+    fn = first;
+    draw(session, 16, 4096);
+    served_once(1500);
+}
+END_TEST
+
+/* A fork calls handlers; of code that is gone, it may be. */
+START_TEST(a_fork_after_unloading_is_harmless)
+{
+    SKIP_IF_SANITIZED();
+    proxy_with("");
+    for (int i = 0; i < 10; i++) {
+        initialize();
+        draw(open_session(0, 0), 16, i % 2 == 0 ? 1024 : 16384);
+        if (i % 3 == 0)
+            EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        unload();
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        reap(child);
+        proxy_load();
+        fn->C_Finalize(NULL);
+    }
+}
+END_TEST
+
+/* Less than the smallest allocation of each: what libc keeps for the moment counts as allocated. */
+START_TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
+{
+    enum { LIVES = 1000, SETTLED = 50, LIVES_MAY_LEAVE_BYTES = 16 * 1024 };
+    unsigned descriptors = 0;
+    size_t allocated_bytes = 0;
+    begin_a_thread_and_end_it();
+    unsigned threads = threads_now();
+    script("quiet");
+    proxy_with("x-disabled-algorithms: MD5");
+    for (int i = 0; i < LIVES; i++) {
+        initialize();
+        draw(open_session(0, 0), 64, i % 10 == 0 ? 16384 : 1024);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        if (i == SETTLED) {
+            descriptors = entries_of("/proc/self/fd");
+            allocated_bytes = mallinfo2().uordblks;
+        }
+    }
+    WAIT_UNTIL(threads_now() == threads);
+    ck_assert_uint_eq(entries_of("/proc/self/fd"), descriptors);
+    ck_assert_uint_lt(mallinfo2().uordblks, allocated_bytes + LIVES_MAY_LEAVE_BYTES);
+}
+END_TEST
+
+START_TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
+{
+    unsigned descriptors = 0;
+    unsigned mappings = 0;
+    script("quiet");
+    proxy_with("x-disabled-algorithms: MD5\nx-pool-threads: never");
+    for (int i = 0; i < 100; i++) {
+        initialize();
+        for (int k = 0; k < 300; k++)
+            open_session(0, 0);
+        draw(open_session(0, 0), 16, 4096);
+        unload();
+        ck_assert(is_unloaded());
+        if (i == 10) {
+            descriptors = entries_of("/proc/self/fd");
+            mappings = mappings_of("");
+        }
+        proxy_load();
+    }
+    unload();
+    ck_assert_uint_eq(entries_of("/proc/self/fd"), descriptors);
+    if (!IS_SANITIZED)
+        ck_assert_uint_le(mappings_of(""), mappings + 10); /* the C library may map a heap or two */
+    served_once(100 * 512);
+}
+END_TEST
+
+/* What a program does at its end, in the middle of a fill or with a filler that sleeps. */
+static void *exit_here(void *unused)
+{
+    exit(0);
+    return unused;
+}
+
+static void finalize_at_exit(void)
+{
+    CK_RV rv = fn->C_Finalize(NULL);
+    if (rv != CKR_OK && rv != CKR_CRYPTOKI_NOT_INITIALIZED)
+        _exit(7);
+}
+
+static void draw_at_exit(void)
+{
+    for (int i = 0; i < 200; i++)
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+}
+
+static void unload_at_exit(void)
+{
+    dlclose(proxy);
+}
+
+static void exit_simply(void)
+{
+    exit(0);
+}
+
+static void exit_from_a_thread(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, exit_here, NULL);
+    pause();
+}
+
+static void exit_quickly(void)
+{
+    quick_exit(0);
+}
+
+static void become_another_program(void)
+{
+    execl("/bin/true", "true", (char *)NULL);
+}
+
+static void end_the_main_thread(void)
+{
+    pthread_exit(NULL);
+}
+
+static void unload_and_exit(void)
+{
+    dlclose(proxy);
+    exit(0);
+}
+
+static void finalize_and_unload(void)
+{
+    finalize_at_exit();
+    dlclose(proxy);
+    exit(0);
+}
+
+static void exit_from_a_child(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+        exit(0);
+    }
+    waitpid(child, &status, 0);
+    exit(status == 0 ? 0 : 8);
+}
+
+static void (*const endings[])(void) = {
+    exit_simply,         exit_from_a_thread, exit_quickly,        become_another_program,
+    end_the_main_thread, unload_and_exit,    finalize_and_unload, exit_from_a_child};
+static void (*const at_exits[])(void) = {NULL, finalize_at_exit, draw_at_exit, unload_at_exit};
+
+enum { ENDINGS = sizeof endings / sizeof *endings, AT_EXITS = sizeof at_exits / sizeof *at_exits };
+
+/* Handlers of the application run after ours if they were registered before C_Initialize, else before. */
+static int way_out;
+static bool registers_early;
+
+static void live_and_end(void)
+{
+    void (*at_exit)(void) = at_exits[way_out / ENDINGS];
+    if (at_exit != NULL && registers_early)
+        atexit(at_exit);
+    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    if (at_exit != NULL && !registers_early)
+        atexit(at_exit);
+    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    while (CALLS(C_GenerateRandom, .by = FILLER) == 0)
+        CHILD_EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    endings[way_out % ENDINGS]();
+}
+
+/* At exit() a target's static objects are destroyed: SoftHSM crashes if that meets a call, and this target says so. */
+START_TEST(a_program_ends_as_it_likes_and_its_end_meets_no_call)
+{
+    SKIP_IF_SANITIZED();
+    registers_early = _i >= ENDINGS * AT_EXITS;
+    way_out = registers_early ? _i % AT_EXITS * ENDINGS : _i;
+    script("strict exit; C_GenerateRandom by filler: last 5ms");
+    proxy_with("x-pool-max-age: 1min");
+    reap(child_that(live_and_end));
+}
+END_TEST
+
+static void exit_while_the_filler_hangs(void)
+{
+    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    DRAW_UNTIL(session, script_held() == 1);
+    endings[way_out % ENDINGS]();
+}
+
+/* Not for ever: a second is what a call of the filler's is waited for. The main thread's end alone ends nothing then. */
+START_TEST(a_program_may_end_though_the_token_hangs)
+{
+    static const int ways[] = {0, 1, 2, 3};
+    SKIP_IF_SANITIZED();
+    way_out = ways[_i];
+    script("C_GenerateRandom by filler: hold");
+    proxy_with("x-pool-max-age: 1min");
+    reap(child_that(exit_while_the_filler_hangs));
+    script_release();
+}
+END_TEST
+
+/* The proxy's own handler has run, and the target is being torn down: no call of the filler's comes after that. */
+static void count_no_calls(void)
+{
+    unsigned calls = CALLS(C_GenerateRandom, .by = FILLER) + CALLS(C_CloseSession, .by = FILLER);
+    for (int i = 0; i < 100; i++)
+        fn->C_GenerateRandom(session, bytes, sizeof bytes); /* it is wanted */
+    let_filler_work();
+    if (CALLS(C_GenerateRandom, .by = FILLER) + CALLS(C_CloseSession, .by = FILLER) != calls)
+        _exit(9);
+}
+
+static void exit_with_a_late_handler(void)
+{
+    atexit(count_no_calls); /* before ours, so it runs after */
+    proxy_with("x-pool-max-age: 1min");
+    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    draw_until_filled(session);
+    exit(0);
+}
+
+START_TEST(after_the_end_has_begun_the_filler_makes_no_call)
+{
+    SKIP_IF_SANITIZED();
+    reap(child_that(exit_with_a_late_handler));
+}
+END_TEST
+
+/* A library's constructor waits for a thread that draws: the loader's lock is held meanwhile. */
+static bool drawn_first;
+
+static void *draw_first(void *unused)
+{
+    drawn_first = fn->C_GenerateRandom(open_session(0, 0), bytes, 16) == CKR_OK;
+    return unused;
+}
+
+static void wait_for_a_first_draw(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, draw_first, NULL);
+    pthread_join(thread, NULL);
+}
+
+START_TEST(a_first_draw_does_not_need_the_loader)
+{
+    char function[32];
+    proxy_with("");
+    initialize();
+    snprintf(function, sizeof function, "%llx",
+             (unsigned long long)(uintptr_t)wait_for_a_first_draw);
+    setenv("CONSTRUCTOR_CALLS", function, 1);
+    ck_assert_ptr_nonnull(dlopen(target_path("constructor"), RTLD_NOW));
+    ck_assert(drawn_first);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, without_a_thread_each_load_starts_afresh_as_with_the_target_alone, 0,
+                        6);
+    tcase_add_test(tcase, with_a_thread_it_stays_loaded_and_says_that_it_is_initialized);
+    tcase_add_test(tcase, of_two_loads_the_last_close_unloads);
+    tcase_add_test(tcase, what_was_hardly_used_unloads_too);
+    tcase_add_test(tcase, a_target_that_the_program_uses_as_well_stays_as_it_is);
+    tcase_add_test(tcase, a_copy_beside_has_a_life_of_its_own);
+    tcase_add_test(tcase, a_fork_after_unloading_is_harmless);
+    tcase_add_test(tcase, a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory);
+    tcase_add_test(tcase, a_hundred_loads_leave_no_descriptor_and_no_mapping);
+    tcase_add_loop_test(tcase, a_program_ends_as_it_likes_and_its_end_meets_no_call, 0,
+                        (ENDINGS + 1) * AT_EXITS);
+    tcase_add_loop_test(tcase, a_program_may_end_though_the_token_hangs, 0, 4);
+    tcase_add_test(tcase, after_the_end_has_begun_the_filler_makes_no_call);
+    tcase_add_test(tcase, a_first_draw_does_not_need_the_loader);
+}
+
+int main(void)
+{
+    return run_tests("loading", add_tests);
+}
