@@ -102,7 +102,7 @@ int file_read(char **text, const char *path, bool secure, struct message *messag
     int rc;
     int fd;
 
-    /* O_NONBLOCK: a FIFO in this place must not hang whoever loads the module. */
+    /* O_NONBLOCK: a FIFO in this place must not hang the program that loads the module. */
     fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0) {
         rc = -errno;

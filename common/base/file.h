@@ -9,7 +9,7 @@ enum { FILE_MOST_BYTES = 1024 * 1024 };
 /*
  * Reads the regular file at path. On 0 *text is the content with a NUL after its last byte, and the
  * caller's to free().
- * secure: the process has more rights than its user, so a file that somebody other than root could
+ * secure: the process has more rights than its user, so a file that a user other than root could
  * have written is refused: root must own it, and neither group nor others may write it. (Only the
  * file itself is looked at; its folders are the administrator's business.)
  * A file that is written to while it is read is read once more.

@@ -52,7 +52,7 @@ _Static_assert(sizeof rows / sizeof rows[0] == CONFIG_KEYS, "CONFIG_KEYS counts 
 /* Keys of p11-kit's own that start like ours. */
 static const char *const foreign_keys[] = {"x-init-reserved", "x-trust-lookup"};
 
-/* May hold a PIN, so nobody gets to see it. */
+/* May hold a PIN, so it is never shown. */
 static bool is_secret(const struct row *row)
 {
     return row->field == FIELD(target_init);

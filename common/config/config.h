@@ -26,7 +26,7 @@ enum {
 /* One key. Everything belongs to the struct config. */
 struct config_setting {
     const char *key;  /* "x-pool-size" */
-    const char *text; /* the value as written or, if nobody wrote one, the default; NULL: none.
+    const char *text; /* the value as written or, if none was written, the default; NULL: none.
                        * "(hidden)" for x-target-init, which may hold a PIN */
     const char *from; /* path of the file or name of the environment variable; NULL: the default */
     unsigned line;    /* in that file, from 1; 0 for the environment and the default */

@@ -29,7 +29,7 @@ static char *join(const char *folder, const char *name)
 }
 
 /*
- * Whether there is really nothing at path. A dangling symlink is something: whoever made it meant a
+ * Whether there is really nothing at path. A dangling symlink is something: its maker meant a
  * file to be read. A user's folder that this process may not search counts as empty, as in p11-kit,
  * since a daemon may well run with another user's HOME.
  */
@@ -138,7 +138,7 @@ static int take_file_in(struct config *config, const struct config_places *place
     return rc;
 }
 
-/* The one file of P11_PROXY_CONFIG. It must be there: somebody asked for it by name. */
+/* The one file of P11_PROXY_CONFIG. It must be there: the environment names it. */
 static int take_named_file(struct config *config, const struct config_places *places,
                            struct message *message)
 {

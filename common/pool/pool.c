@@ -77,7 +77,7 @@ static int64_t expire_locked(struct pool *p)
     bool vanished = atomic_load(p->epoch) == 0;
     if ((!stepped && !vanished) || !m->started)
         return now_ns;
-    /* This may be the second life of one memory image, and the first may have served the same bytes. */
+    /* This may be the second process of one memory image, and the first may have served the same bytes. */
     m->clock_offset_ns = offset_ns;
     if (wipeonfork_reassert(m, p->mapped_bytes) != 0)
         m->started = false;

@@ -39,7 +39,7 @@ struct pool_line {
 
 /*
  * Makes an empty pool that holds nothing until pool_start(). lines has POOL_LINES elements; it is borrowed for
- * the pool's life, and NULL if nobody observes. On 0 the caller owns *pool and ends it with pool_free(). Fails
+ * the pool's life, and NULL if there is no observer. On 0 the caller owns *pool and ends it with pool_free(). Fails
  * with -EINVAL (capacity out of range), -ENOMEM, or -ENOTSUP (no protection against fork); *pool is then
  * untouched.
  */
@@ -112,7 +112,7 @@ struct health *pool_health(struct pool *pool);
 enum pool_drop {
     POOL_DROP_SEED,
     POOL_DROP_LOGIN,
-    POOL_DROP_SESSIONS, /* the last session closed, or all, while somebody was logged in */
+    POOL_DROP_SESSIONS, /* the last session closed, or all, while a user was logged in */
     POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
     POOL_DROP_FINALIZE,
     POOL_DROP_CLOCK,  /* the clock stepped: suspended, restored or set */

@@ -57,7 +57,7 @@ struct pool {
      * restore from a checkpoint, or if memory was short, where the system has such a page. 0: serve nothing. */
     _Atomic uint64_t *epoch;
     size_t mapped_bytes;
-    struct pool_line unobserved[POOL_LINES]; /* where lines point if nobody observes */
+    struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };
 
 static inline size_t min_size(size_t a, size_t b)

@@ -116,7 +116,7 @@ static CK_RV initialize_target(const struct p11_functions *functions, void *call
         rv = functions->C_Initialize(plan.fallback);
     }
     if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
-        /* By the parent before a fork, as we wanted it; or by another user, who knows how. */
+        /* By the parent before a fork, as we wanted it; or by another user, and with which arguments is not known. */
         *thread_permitted = *thread_permitted && target_has_os_locking;
     else if (rv == CKR_OK)
         target_has_os_locking = *thread_permitted;

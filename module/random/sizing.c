@@ -14,7 +14,7 @@ enum {
     LARGEST_TRIED_BYTES = POOL_TAKE_MAX, /* by a search for a size that works */
     LEAST_CALL_BYTES = 8,                /* there are tokens that refuse less */
     SLOW_CALLS_TO_SHRINK = 2,            /* one may be due to a busy machine, */
-    CALLS_TO_FORGET = 64                 /* and even two in a row happen in a long life */
+    CALLS_TO_FORGET = 64                 /* and even two in a row happen now and then */
 };
 
 /* A longer call keeps the application's other calls to a serial token waiting. */

@@ -126,7 +126,7 @@ static bool map_memfd(int fd)
     if (at == MAP_FAILED)
         return refused("memory for them cannot be mapped");
     madvise(at, sizeof(struct statistics), MADV_DONTDUMP);
-    /* Nobody can make our memory vanish under us, or a reader's under him; nor write through the descriptor, where
+    /* The memory cannot vanish under this module or a reader; nor can the descriptor be written through, where
      * the system knows how to forbid it (Linux 5.1). */
     if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
         fcntl(fd, F_ADD_SEALS, seals);

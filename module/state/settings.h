@@ -32,7 +32,7 @@ static inline const struct policy *policy_in_force(void)
  */
 bool settings_load(struct message *message, bool heard);
 
-/* Frees both, when we are unloaded: nobody calls. */
+/* Frees both, when the module is unloaded and no thread calls. */
 void settings_free(void);
 
 #endif

@@ -45,7 +45,7 @@ struct effect {
     bool token;     /* whether it has a generator */
     bool sizes;     /* what was learned of its calls */
     bool retry;     /* a token that failed may be asked again at once */
-    bool login;     /* nobody is logged in any more */
+    bool login;     /* no user is logged in any more */
 };
 
 /* clang-format off */

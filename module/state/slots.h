@@ -50,11 +50,11 @@ struct slot {
 
 enum slot_event {
     SLOT_SEEDED,
-    SLOT_LOGGED_IN, /* or somebody may be: the call was on a session that is not known */
+    SLOT_LOGGED_IN, /* or a user may be: the call was on a session that is not known */
     SLOT_SO_LOGGED_IN,
     SLOT_LOGGED_OUT,
     SLOT_SESSION_CLOSED,
-    SLOT_LAST_SESSION_CLOSED, /* while somebody was logged in */
+    SLOT_LAST_SESSION_CLOSED, /* while a user was logged in */
     SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
     SLOT_RANDOM_REFUSED,      /* whatever is held, the token would give nothing now */
     SLOT_DEVICE_ERROR,
@@ -92,7 +92,7 @@ struct slot *slot_at(unsigned number);
  * All pools share the configured size equally. lines as for pool_create(). Any thread. */
 struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines);
 
-/* Whether the target was initialised before this module: then somebody may be logged in on any slot. */
+/* Whether the target was initialised before this module: then a user may be logged in on any slot. */
 void slots_assume_login(bool logged_in);
 
 /* At the end of C_Finalize: forgets all slots and stops their pools. No random call is in flight. */
