@@ -60,7 +60,10 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
         note_closed(slot, last);
     if (last)
         fill_session_resume(slot);
-    if (slot != NULL)
+    /* The application had it open, so the token was removed or reset. */
+    if (slot != NULL && (rv == CKR_SESSION_HANDLE_INVALID || rv == CKR_SESSION_CLOSED))
+        slot_invalidate(slot, SLOT_TOKEN_GONE);
+    else if (slot != NULL)
         slot_note_code(slot, rv);
     return rv;
 }
