@@ -195,11 +195,18 @@ bool filler_is_this_thread(void)
            pthread_equal(filler->thread, pthread_self());
 }
 
-/* The C library that a statically linked program loads with a module cannot make threads: it was never initialised for
- * that. Such a program has no program interpreter; the auxiliary vector says where that was loaded. */
-static bool host_is_static(void)
+/* Two kinds of program load the module beside a C library of its own: a statically linked one, whose second C library
+ * cannot make threads, and one that calls dlmopen(), whose exit() does not run the exit handlers of that library, so
+ * the thread would still be in the target when the target ends. The first has no program interpreter; the auxiliary
+ * vector says where that was loaded. */
+static bool host_shares_libc(void *self)
 {
-    return getauxval(AT_BASE) == 0;
+#ifdef RTLD_DI_LMID
+    Lmid_t namespace;
+    if (dlinfo(self, RTLD_DI_LMID, &namespace) != 0 || namespace != LM_ID_BASE)
+        return false;
+#endif
+    return self != NULL && getauxval(AT_BASE) != 0;
 }
 
 /* Keeps the module loaded: the thread runs its code, and fork handlers are registered. */
@@ -208,11 +215,14 @@ static bool pin(void)
     Dl_info self;
     if (atomic_load(&pinned))
         return true;
-    if (dladdr(&pinned, &self) == 0 ||
-        dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) == NULL)
-        return false;
-    atomic_store(&pinned, true);
-    return true;
+    void *handle =
+        dladdr(&pinned, &self) != 0 ? dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    bool pins = host_shares_libc(handle) &&
+                dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE) != NULL;
+    if (handle != NULL)
+        dlclose(handle);
+    atomic_store(&pinned, pins);
+    return pins;
 }
 
 bool filler_has_pinned(void)
@@ -227,7 +237,9 @@ static int make_thread_locked(void)
     size_t stack_bytes;
     sigset_t all;
     sigset_t callers;
-    if (!pin() || !fork_gate_watch())
+    if (!pin())
+        return ENOTSUP;
+    if (!fork_gate_watch())
         return ENOMEM;
     int rc = pthread_attr_init(&attributes);
     if (rc != 0)
@@ -305,7 +317,7 @@ void filler_note_read_ahead(struct slot *slot)
 
 void filler_permit(bool permitted)
 {
-    atomic_store(&filler->permitted, permitted && !host_is_static());
+    atomic_store(&filler->permitted, permitted);
 }
 
 bool filler_stop(void)

@@ -16,7 +16,7 @@ void filler_note_read_ahead(struct slot *slot);
 /* The slot's pool is below its low mark: wakes the thread, or makes it if demand lasts. */
 void filler_wants_fill(struct slot *slot);
 
-/* From C_Initialize on: whether there may be a thread. There is none in a statically linked program either. */
+/* From C_Initialize on: whether there may be a thread. */
 void filler_permit(bool permitted);
 
 /* Ends the thread, waiting for the one call to the token that it may be in. Its sessions stay open, because the target

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -186,10 +187,26 @@ void counters_begin(uint64_t flags, const char *target)
     errno = saved_errno;
 }
 
+/* For programs that end before anyone can look at their counters. */
+static void log_draws(void)
+{
+    uint64_t from_pool = 0, from_token = statistic_read(&mapping->unknown.token_draws);
+    for (uint64_t i = 0; i < statistic_read(&mapping->slot_count); i++) {
+        from_token += statistic_read(&mapping->slots[i].calls.token_draws);
+        for (unsigned line = 0; line < STATISTICS_CPUS; line++)
+            from_pool += statistic_read(&mapping->slots[i].pool.cpus[line].draws);
+    }
+    if (from_pool + from_token != 0)
+        log_write(LOG_LEVEL_INFO,
+                  "random: %" PRIu64 " draws from the pool, %" PRIu64 " from the token", from_pool,
+                  from_token);
+}
+
 void counters_end(void)
 {
     int saved_errno = errno;
     if (atomic_exchange(counting, false)) {
+        log_draws();
         map_private();
         close_descriptor();
     }
