@@ -11,6 +11,7 @@
 
 #include "config/config_lines.h"
 #include "config/config_table.h"
+#include "config/config_value.h"
 #include "base/file.h"
 
 enum whose { FILE_OF_SYSTEM, FILE_OF_USER };

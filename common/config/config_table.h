@@ -30,7 +30,4 @@ int config_set(struct config *config, int row, const char *text, const char *fro
 /* What a message about a value says besides if there is a comment behind it; else "". */
 const char *config_comment_hint(const char *text);
 
-/* Frees a string from malloc() and leaves no copy behind: it may have held a PIN. NULL is fine. */
-void config_string_free(char *string);
-
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "config/config_table.h"
 
 int parse_on_off(void *field, const char *text, const char *const *words, struct message *complaint)
 {
@@ -111,6 +110,13 @@ int parse_max_age(void *field, const char *text, const char *const *words,
     }
     *(unsigned *)field = (unsigned)ms;
     return 0;
+}
+
+void config_string_free(char *string)
+{
+    if (string != NULL)
+        explicit_bzero(string, strlen(string));
+    free(string);
 }
 
 int parse_string(void *field, const char *text, const char *const *words, struct message *complaint)

@@ -21,4 +21,7 @@ config_parser parse_absolute_path; /* char *, likewise */
 config_parser parse_target;        /* char *, likewise: an absolute path or a plain file name */
 config_parser parse_log;           /* struct log_settings */
 
+/* Frees a string from malloc() and leaves no copy behind: it may have held a PIN. NULL is fine. */
+void config_string_free(char *string);
+
 #endif

@@ -1,5 +1,5 @@
-/* config.c - the table of keys, and the struct that it fills. */
-#include "config/config.h"
+/* config_table.c - the table of keys, and the struct that it fills. */
+#include "config/config_table.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/config_table.h"
 #include "config/config_value.h"
 #include "base/nearest.h"
 
@@ -56,13 +55,6 @@ static const char *const foreign_keys[] = {"x-init-reserved", "x-trust-lookup"};
 static bool is_secret(const struct row *row)
 {
     return row->field == FIELD(target_init);
-}
-
-void config_string_free(char *string)
-{
-    if (string != NULL)
-        explicit_bzero(string, strlen(string));
-    free(string);
 }
 
 static void setting_clear(struct config_setting *setting)
