@@ -1,7 +1,8 @@
 /* keys.c - rules about keys: sizes, curves, parameter sets; and the values that are read as DER. */
-#include "policy/internal.h"
+#include "policy/keys.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

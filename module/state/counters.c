@@ -172,7 +172,7 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     set_text(all->version, sizeof all->version, P11_PROXY_VERSION);
     set_text(all->module, sizeof all->module, self.dli_fname);
     set_text(all->target, sizeof all->target, target);
-    memcpy(all->magic + 1, STATISTICS_MAGIC + 1, sizeof STATISTICS_MAGIC - 1);
+    memcpy(&all->magic[1], &STATISTICS_MAGIC[1], sizeof STATISTICS_MAGIC - 1);
     atomic_store_explicit((_Atomic char *)all->magic, STATISTICS_MAGIC[0], memory_order_release);
 }
 
