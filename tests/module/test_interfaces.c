@@ -1,12 +1,11 @@
 /* test_interfaces.c - what the proxy offers is what its target offers, from lists of its own. */
-#include "run.h"
+#include "served.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-enum { INTERFACES_MOST = 16 };
+enum { INTERFACES_MOST = 128 };
 
 typedef CK_RV (*list_getter)(CK_INTERFACE_PTR, CK_ULONG_PTR);
 typedef CK_RV (*interface_getter)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
@@ -14,18 +13,19 @@ typedef CK_RV (*interface_getter)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_
 /* Our own, with what they are told to offer, and real ones, which may not be installed. */
 static const struct {
     const char *name;
-    const char *interfaces;
+    const char *script;
 } targets[] = {
-    {"recording", "2.40"},
-    {"recording", "2.20"},
-    {"recording", "3.0 2.40"},
-    {"recording", "3.0f 2.20"},
-    {"recording", "3.1 3.0 2.40"},
-    {"recording", "3.2 3.0 2.40 vendor"},
-    {"recording", "vendor 3.2f"},
-    {"recording_plain", ""},
-    {"leaning", "3.0 2.40"},
-    {"counting", ""},
+    {"scripted", ""},
+    {"scripted", "interfaces 2.20"},
+    {"scripted", "interfaces 3.0 2.40"},
+    {"scripted", "interfaces 3.0f 2.20"},
+    {"scripted", "interfaces 3.1 3.0 2.40"},
+    {"scripted", "interfaces 3.2 3.0 2.40 vendor"},
+    {"scripted", "interfaces vendor 3.2f"},
+    {"scripted", "interfaces 3.0 2.40; count as passed"},
+    {"scripted", "interfaces 3.0 2.40; many interfaces 65"},
+    {"scripted_plain", ""},
+    {"leaning", "interfaces 3.0 2.40"},
     {"/usr/lib/softhsm/libsofthsm2.so", ""},
     {"/usr/lib/x86_64-linux-gnu/libsoftokn3.so", ""},
     {"/usr/lib/x86_64-linux-gnu/opensc-pkcs11.so", ""},
@@ -33,24 +33,39 @@ static const struct {
     {"/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so", ""},
 };
 
+enum { TARGETS = sizeof targets / sizeof *targets };
+
 static void *bare;
 static list_getter get_interfaces;
 static interface_getter get_interface;
 
-/* Loads the proxy before the target of that number. False if it is not there. */
-static bool begin(int number)
+static bool is_installed(int number)
 {
-    const char *path = target_path(targets[number].name);
-    if (access(path, R_OK) != 0)
-        return false;
-    setenv("RECORDING_INTERFACES", targets[number].interfaces, 1);
-    bare = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return access(target_path(targets[number].name), R_OK) == 0;
+}
+
+static void begin_before(const char *name, const char *said)
+{
+    script("%s", said);
+    bare = dlopen(target_path(name), RTLD_NOW | RTLD_LOCAL);
     ck_assert_msg(bare != NULL, "%s", dlerror());
-    proxy_before(targets[number].name, "");
+    proxy_before(name, "");
     get_interfaces = (list_getter)dlsym(proxy, "C_GetInterfaceList");
     get_interface = (interface_getter)dlsym(proxy, "C_GetInterface");
     ck_assert(get_interfaces != NULL && get_interface != NULL);
-    return true;
+}
+
+static void begin_before_number(int number)
+{
+    begin_before(targets[number].name, targets[number].script);
+}
+
+static const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
+{
+    CK_VERSION version = {major, minor};
+    CK_INTERFACE *interface = NULL;
+    EXPECT(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &version, &interface, 0), CKR_OK);
+    return interface->pFunctionList;
 }
 
 /* A getter of the target's own: one that it is only linked with does not count. */
@@ -81,6 +96,7 @@ static CK_ULONG bare_interfaces(CK_INTERFACE *interfaces)
     CK_ULONG count = INTERFACES_MOST;
     list_getter get = (list_getter)own_symbol("C_GetInterfaceList");
     if (get != NULL) {
+        EXPECT(get(NULL, &count), CKR_OK);
         EXPECT(get(interfaces, &count), CKR_OK);
         return count;
     }
@@ -114,8 +130,8 @@ START_TEST(the_same_interfaces_are_offered_in_the_same_order)
     CK_INTERFACE theirs[INTERFACES_MOST];
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_ULONG count = INTERFACES_MOST;
-    if (!begin(_i))
-        return;
+    SKIP_IF(!is_installed(_i), "that module is not installed");
+    begin_before_number(_i);
     CK_ULONG wanted = bare_interfaces(theirs);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     ck_assert_uint_eq(count, wanted);
@@ -137,8 +153,8 @@ END_TEST
 START_TEST(the_plain_list_has_the_targets_version_and_no_hole)
 {
     CK_FUNCTION_LIST_PTR plain;
-    if (!begin(_i))
-        return;
+    SKIP_IF(!is_installed(_i), "that module is not installed");
+    begin_before_number(_i);
     EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
     ck_assert_uint_eq(fn->version.major, plain->version.major);
     ck_assert_uint_eq(fn->version.minor, plain->version.minor);
@@ -152,8 +168,8 @@ START_TEST(each_offered_interface_can_be_asked_for)
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_ULONG count = INTERFACES_MOST;
     CK_INTERFACE *one;
-    if (!begin(_i))
-        return;
+    SKIP_IF(!is_installed(_i), "that module is not installed");
+    begin_before_number(_i);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     for (CK_ULONG i = 0; i < count; i++) {
         CK_VERSION version = is_standard(&ours[i]) ? *version_of(&ours[i]) : (CK_VERSION){0, 0};
@@ -179,8 +195,8 @@ START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_VERSION unknown = {9, 9};
     CK_ULONG count = 0;
-    if (!begin(_i))
-        return;
+    SKIP_IF(!is_installed(_i), "that module is not installed");
+    begin_before_number(_i);
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &unknown, &one, 0), CKR_OK);
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "Vendor X", NULL, &one, 0), CKR_OK);
     ck_assert_ptr_eq(one, &never);
@@ -200,23 +216,68 @@ START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
 }
 END_TEST
 
-START_TEST(null_members_of_the_target_are_filled)
+/* Without a list, without a name, and more of them than there are. */
+START_TEST(odd_interfaces_are_survived)
 {
-    CK_BYTE bytes[8];
-    CK_ULONG len_bytes = sizeof bytes;
-    knob("NULL_MEMBERS", "1");
-    proxy_before("counting", "");
+    static const char *const oddities[] = {
+        "interfaces null-list 3.0 2.40", "interfaces null-name 3.0 2.40",
+        "interfaces 3.0 2.40; count lies 7", "interfaces null-list",
+        "interfaces null-name null-list 2.40; many interfaces 65; count lies 300"};
+    CK_INTERFACE ours[INTERFACES_MOST];
+    CK_ULONG count = INTERFACES_MOST;
+    begin_before("scripted", oddities[_i]);
+    EXPECT(get_interfaces(ours, &count), CKR_OK);
+    for (CK_ULONG i = 0; i < count; i++)
+        ck_assert_ptr_nonnull(ours[i].pInterfaceName);
+    initialize();
+    draw(open_session(0, 0), 16, 4096);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+END_TEST
+
+/* Softoken's 2.40 list shows no message flags, its 3.0 list does. */
+START_TEST(each_list_calls_the_same_list_of_the_target)
+{
+    static const unsigned versions[] = {240, 300, 302};
+    CK_BYTE bytes[2048];
+    begin_before("scripted", "interfaces 3.2 3.0 2.40");
+    initialize();
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        const struct p11_functions *list =
+            interface_list((CK_BYTE)(versions[i] / 100), (CK_BYTE)(versions[i] % 100));
+        CK_SESSION_HANDLE session;
+        CK_MECHANISM_INFO mechanism;
+        CK_INFO info;
+        EXPECT(list->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+        ck_assert_uint_eq(LAST_CALL(C_OpenSession)->list, versions[i]);
+        EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+        ck_assert_uint_eq(LAST_CALL(C_GenerateRandom, .bytes = sizeof bytes)->list, versions[i]);
+        EXPECT(list->C_Login(session, CKU_USER, bytes, 4), CKR_OK);
+        ck_assert_uint_eq(LAST_CALL(C_Login)->list, versions[i]);
+        EXPECT(list->C_GetInfo(&info), CKR_OK);
+        ck_assert_uint_eq(info.cryptokiVersion.major * 100U + info.cryptokiVersion.minor,
+                          versions[i]);
+        EXPECT(list->C_GetMechanismInfo(0, CKM_RSA_PKCS, &mechanism), CKR_OK);
+        ck_assert_int_eq((mechanism.flags & 0x8) != 0, versions[i] >= 300);
+        EXPECT(list->C_CloseSession(session), CKR_OK);
+        ck_assert_uint_eq(LAST_CALL(C_CloseSession, .session = session)->list, versions[i]);
+    }
+    EXPECT(fn->C_GetSlotInfo(0, (CK_SLOT_INFO_PTR)bytes), CKR_OK);
+    ck_assert_uint_eq(LAST_CALL(C_GetSlotInfo)->list, 240);
+}
+END_TEST
+
+/* A target that puts its functions there when it knows what it has. */
+START_TEST(entries_that_change_in_initialize_are_called)
+{
+    CK_SESSION_INFO info;
+    begin_before("scripted", "interfaces 3.0 2.40; changing list");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
-    CK_INTERFACE as_interface = {(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0};
-    get_interface = (interface_getter)dlsym(proxy, "C_GetInterface");
-    is_ours_and_full(&as_interface);
-    EXPECT(fn->C_GetFunctionStatus(session), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(fn->C_DigestKey(session, 1), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(fn->C_SignEncryptUpdate(session, bytes, 8, bytes, &len_bytes),
-           CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(fn->C_SetPIN(session, bytes, 4, bytes, 4), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    EXPECT(interface_list(3, 0)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    draw(session, 16, 4096);
 }
 END_TEST
 
@@ -238,12 +299,13 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    int count = sizeof targets / sizeof *targets;
-    tcase_add_loop_test(tcase, the_same_interfaces_are_offered_in_the_same_order, 0, count);
-    tcase_add_loop_test(tcase, the_plain_list_has_the_targets_version_and_no_hole, 0, count);
-    tcase_add_loop_test(tcase, each_offered_interface_can_be_asked_for, 0, count);
-    tcase_add_loop_test(tcase, what_is_not_offered_is_an_error_that_touches_nothing, 0, count);
-    tcase_add_test(tcase, null_members_of_the_target_are_filled);
+    tcase_add_loop_test(tcase, the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS);
+    tcase_add_loop_test(tcase, the_plain_list_has_the_targets_version_and_no_hole, 0, TARGETS);
+    tcase_add_loop_test(tcase, each_offered_interface_can_be_asked_for, 0, TARGETS);
+    tcase_add_loop_test(tcase, what_is_not_offered_is_an_error_that_touches_nothing, 0, TARGETS);
+    tcase_add_loop_test(tcase, odd_interfaces_are_survived, 0, 5);
+    tcase_add_test(tcase, each_list_calls_the_same_list_of_the_target);
+    tcase_add_test(tcase, entries_that_change_in_initialize_are_called);
     tcase_add_test(tcase, three_symbols_are_exported);
 }
 

@@ -1,17 +1,13 @@
 /* test_rows.c - every function reaches its namesake in the target, with its arguments and its answer. */
-#include "run.h"
+#include "served.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "recording.h"
 
 /* What stands behind every pointer that is passed: enough of it for whoever reads or writes there. */
 static _Alignas(16) unsigned char scratch[64 * 1024];
 
-static struct recording *recording;
 static const struct p11_functions *list;
+static unsigned list_version;
 
 /* An argument is made of its name: unlike that of its neighbours, and the same each time. */
 static uintptr_t value_of(const char *name, bool is_pointer)
@@ -85,38 +81,46 @@ static const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
     return interface->pFunctionList;
 }
 
-static void load_3_2(const char *nulls)
+static void load(const char *said, CK_BYTE major, CK_BYTE minor)
 {
-    setenv("RECORDING_INTERFACES", "3.2 3.0 2.40", 1);
-    setenv("RECORDING_NULL", nulls, 1);
-    proxy_before("recording", "x-pool: off");
-    recording = target_symbol("recording");
-    list = interface_list(3, 2);
+    script("interfaces 3.2 3.0 2.40; %s", said);
+    proxy_with("x-pool: off");
+    list = interface_list(major, minor);
+    list_version = major * 100U + minor;
     make_rows();
 }
 
 static void row_is_handed_on(const struct row *row, CK_RV answer)
 {
-    recording->answer = answer;
-    recording->calls = 0;
+    unsigned calls = atomic_load(&shared->log_count);
+    script_anew("");
+    script("any: fail 0x%lx", answer);
     CK_RV rv = row->call();
     ck_assert_msg(rv == answer, "%s answers 0x%lx, not 0x%lx", row->name, rv, answer);
-    ck_assert_msg(recording->calls == 1, "%s: %u calls", row->name, recording->calls);
-    ck_assert_str_eq(recording->function, row->name);
-    ck_assert_uint_eq(recording->count, row->count);
+    ck_assert_msg(shared->log_count == calls + 1, "%s: %u calls", row->name,
+                  shared->log_count - calls);
+    const struct target_call *call = &shared->log[calls];
+    ck_assert_msg(call->function == row - rows, "%s: another function is called", row->name);
+    ck_assert_msg(call->list == list_version, "%s: the target's list %u is called", row->name,
+                  call->list);
     for (unsigned i = 0; i < row->count; i++)
-        ck_assert_msg(recording->arguments[i] == row->arguments[i], "%s: argument %u", row->name,
-                      i);
+        ck_assert_msg(call->arguments[i] == row->arguments[i], "%s: argument %u", row->name, i);
 }
 
-START_TEST(every_row_reaches_its_namesake_with_its_arguments_and_answer)
+static unsigned rows_of(unsigned version)
+{
+    return version == 240 ? FUNCTIONS_2_40 : version == 300 ? FUNCTIONS_3_0 : FUNCTIONS_3_2;
+}
+
+START_TEST(every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_answer)
 {
     static const CK_RV answers[] = {CKR_OK, 0x80004711, CKR_BUFFER_TOO_SMALL, CKR_DEVICE_REMOVED,
                                     CKR_CRYPTOKI_NOT_INITIALIZED};
-    load_3_2("");
+    static const CK_BYTE versions[][2] = {{3, 2}, {3, 0}, {2, 40}};
+    load("", versions[_i][0], versions[_i][1]);
     initialize();
     for (size_t a = 0; a < sizeof answers / sizeof *answers; a++)
-        for (unsigned i = 0; i < FUNCTIONS_3_2; i++)
+        for (unsigned i = 0; i < rows_of(list_version); i++)
             if (!is_apart(rows[i].name))
                 row_is_handed_on(&rows[i], answers[a]);
 }
@@ -124,7 +128,7 @@ END_TEST
 
 START_TEST(the_rows_can_be_told_apart)
 {
-    load_3_2("");
+    make_rows();
     for (unsigned i = 0; i < FUNCTIONS_3_2; i++)
         for (unsigned a = 0; a < rows[i].count; a++)
             for (unsigned b = 0; b < a; b++)
@@ -133,72 +137,55 @@ START_TEST(the_rows_can_be_told_apart)
 }
 END_TEST
 
-START_TEST(initialize_and_finalize_reach_their_namesakes)
+START_TEST(finalize_reaches_its_namesake_with_its_argument)
 {
-    load_3_2("");
-    recording->answer = 0x80004711;
-    EXPECT(list->C_Initialize(&no_threads), 0x80004711);
-    ck_assert_str_eq(recording->function, "C_Initialize");
-    ck_assert_uint_eq(recording->arguments[0], (uintptr_t)&no_threads);
-    recording->answer = CKR_OK;
-    EXPECT(list->C_Initialize(&no_threads), CKR_OK);
-
-    recording->answer = 0x80004711;
+    load("C_Finalize: fail 0x80004711", 3, 2);
+    initialize();
     EXPECT(list->C_Finalize(scratch), 0x80004711);
-    ck_assert_str_eq(recording->function, "C_Finalize");
-    ck_assert_uint_eq(recording->arguments[0], (uintptr_t)scratch);
+    ck_assert_uint_eq(LAST_CALL(C_Finalize)->arguments[0], (uintptr_t)scratch);
 }
 END_TEST
 
-/* Through every list, also the one that claims 2.40. */
-START_TEST(all_lists_lead_to_the_same_functions)
+/* _i: before there is a target, and in the place of what the target has not. */
+START_TEST(no_row_is_missing_in_any_list)
 {
-    load_3_2("");
-    const struct p11_functions *older[] = {interface_list(3, 0), interface_list(2, 40),
-                                           (const struct p11_functions *)fn};
-    static const unsigned counts[] = {FUNCTIONS_3_0, FUNCTIONS_2_40, FUNCTIONS_2_40};
-    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
-        ck_assert_mem_eq((void *const *)older[i] + 1, (void *const *)list + 1,
-                         counts[i] * sizeof(void *));
-}
-END_TEST
-
-START_TEST(what_the_target_has_not_answers_that_it_is_not_supported)
-{
-    static const char all[] =
-#define P11_UPTO       302
-#define ROW(name, ...) #name " "
-#include "functions.def"
-        "";
-    load_3_2(all);
-    for (unsigned i = 0; i < FUNCTIONS_3_2; i++) {
+    CK_RV rv = _i == 0 ? CKR_CRYPTOKI_NOT_INITIALIZED : CKR_FUNCTION_NOT_SUPPORTED;
+    if (_i == 0) {
+        proxy_configured("");
+        list = (const struct p11_functions *)fn;
+        make_rows();
+    } else
+        load("without all", 3, 2);
+    for (unsigned i = 0; i < (_i == 0 ? FUNCTIONS_2_40 : FUNCTIONS_3_2); i++) {
         ck_assert_msg(((void *const *)list)[i + 1] != NULL, "%s is NULL", rows[i].name);
         if (!is_apart(rows[i].name))
-            EXPECT(rows[i].call(), CKR_FUNCTION_NOT_SUPPORTED);
+            EXPECT(rows[i].call(), rv);
     }
-    ck_assert_uint_eq(recording->calls, 0);
+    ck_assert_uint_eq(target_calls_in_all(), 0);
 }
 END_TEST
 
-START_TEST(before_a_target_is_there_every_row_says_not_initialized)
+/* What a target has not stays its own answer, and the rest is handed on. */
+START_TEST(holes_in_the_targets_list_are_no_matter_to_the_other_rows)
 {
-    proxy_configured("");
-    list = (const struct p11_functions *)fn;
-    make_rows();
-    for (unsigned i = 0; i < FUNCTIONS_3_2; i++)
-        if (!is_apart(rows[i].name))
-            EXPECT(rows[i].call(), CKR_CRYPTOKI_NOT_INITIALIZED);
-    EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
+    CK_BYTE bytes[8];
+    load("without C_DigestKey C_SetPIN C_GetFunctionStatus", 2, 40);
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    EXPECT(list->C_DigestKey(session, 1), CKR_FUNCTION_NOT_SUPPORTED);
+    EXPECT(list->C_SetPIN(session, bytes, 4, bytes, 4), CKR_FUNCTION_NOT_SUPPORTED);
+    EXPECT(list->C_GetFunctionStatus(session), CKR_FUNCTION_NOT_SUPPORTED);
+    EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
 }
 END_TEST
 
-/* The recording target's plain list ends before a page that faults. */
+/* The target's plain list ends before a page that faults. */
 START_TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
 {
-    setenv("RECORDING_PLAIN", "3.2", 1);
-    proxy_before("recording_plain", "x-pool: off");
-    recording = target_symbol("recording");
+    script("plain 3.2");
+    proxy_before("scripted_plain", "x-pool: off");
     list = (const struct p11_functions *)fn;
+    list_version = 240;
     make_rows();
     initialize();
     ck_assert_uint_eq(fn->version.major, 2);
@@ -211,12 +198,12 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_test(tcase, every_row_reaches_its_namesake_with_its_arguments_and_answer);
+    tcase_add_loop_test(
+        tcase, every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_answer, 0, 3);
     tcase_add_test(tcase, the_rows_can_be_told_apart);
-    tcase_add_test(tcase, initialize_and_finalize_reach_their_namesakes);
-    tcase_add_test(tcase, all_lists_lead_to_the_same_functions);
-    tcase_add_test(tcase, what_the_target_has_not_answers_that_it_is_not_supported);
-    tcase_add_test(tcase, before_a_target_is_there_every_row_says_not_initialized);
+    tcase_add_test(tcase, finalize_reaches_its_namesake_with_its_argument);
+    tcase_add_loop_test(tcase, no_row_is_missing_in_any_list, 0, 2);
+    tcase_add_test(tcase, holes_in_the_targets_list_are_no_matter_to_the_other_rows);
     tcase_add_test(tcase, a_plain_list_that_claims_3_2_is_read_no_further_than_2_40);
 }
 
