@@ -1,4 +1,4 @@
-/* memory_scan.h - looks for words of the counting target's stream in all that this process can read. */
+/* memory_scan.h - looks for words of the scripted target's stream in all that this process can read. */
 #ifndef P11_PROXY_TEST_MEMORY_SCAN_H
 #define P11_PROXY_TEST_MEMORY_SCAN_H
 
@@ -7,12 +7,13 @@
 
 /* Pieces of 16 bytes: two words of the stream, one behind the other. */
 struct scan {
-    unsigned long served; /* such pieces of which both words were noted with words_note() */
+    unsigned long served; /* such pieces of which both words were noted with served() */
     unsigned long held;   /* of which neither was */
+    unsigned long oldest_held;
 };
 
-/* All readable memory of this process, or all memory that is in a core file. Call words_note() before for
- * what was served. The processor's registers are not looked at; test_registers.c does that. */
+/* All readable memory of this process, or all memory that is in a core file. Call served() before for
+ * what was served. */
 struct scan scan_memory(void);
 struct scan scan_core(const char *path);
 

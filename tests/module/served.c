@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-enum { WORDS_MOST = 1 << COUNTER_BITS, CHUNK_BYTES = 64 * 1024 };
+enum { WORDS_MOST = 1 << COUNTER_BITS };
 
 static struct seen {
     atomic_ulong found;
@@ -20,7 +20,7 @@ void served_begin(void)
     ck_assert_ptr_ne(seen, MAP_FAILED);
 }
 
-static void note(uint64_t counter)
+void served_word(uint64_t counter)
 {
     unsigned char bit = (unsigned char)(1U << counter % 8);
     atomic_fetch_add_explicit(&seen->found, 1, memory_order_relaxed);
@@ -37,7 +37,7 @@ void served(const uint8_t *bytes, size_t len_bytes)
             atomic_fetch_add(&seen->zeros, 1);
         bool found = word_read(bytes + at, &word) && word.counter <= words_made();
         if (found)
-            note(word.counter);
+            served_word(word.counter);
         at += found ? WORD_BYTES : 1;
     }
 }
@@ -59,16 +59,17 @@ void served_once(uint64_t least)
 
 uint64_t draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes)
 {
-    static __thread uint8_t bytes[CHUNK_BYTES];
+    uint8_t *bytes = malloc(len_bytes); /* some threads have a small stack */
     uint64_t lowest = UINT64_MAX;
     struct word word;
-    ck_assert_uint_le(len_bytes, sizeof bytes);
+    ck_assert_ptr_nonnull(bytes);
     for (size_t at = 0; at < len_bytes; at += size_bytes)
         EXPECT(fn->C_GenerateRandom(session, bytes + at, size_bytes), CKR_OK);
     served(bytes, len_bytes);
     for (size_t at = 0; at + WORD_BYTES <= len_bytes; at++)
         if (word_read(bytes + at, &word) && word.counter < lowest)
             lowest = word.counter;
+    free(bytes);
     return lowest;
 }
 
@@ -84,9 +85,8 @@ struct word draw_word(CK_SESSION_HANDLE session)
 
 CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes)
 {
-    static __thread uint8_t bytes[CHUNK_BYTES];
-    ck_assert_uint_lt(len_bytes, sizeof bytes);
-    memset(bytes, 0, len_bytes + 1);
+    uint8_t *bytes = calloc(1, len_bytes + 1);
+    ck_assert_ptr_nonnull(bytes);
     CK_RV rv = fn->C_GenerateRandom(session, bytes, len_bytes);
     for (size_t i = 0; rv != CKR_OK && i < len_bytes; i++)
         ck_assert_msg(bytes[i] == 0,
@@ -95,6 +95,7 @@ CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes)
     ck_assert_uint_eq(bytes[len_bytes], 0);
     if (rv == CKR_OK)
         served(bytes, len_bytes);
+    free(bytes);
     return rv;
 }
 

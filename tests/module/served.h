@@ -32,6 +32,7 @@ void draw_until_filled(CK_SESSION_HANDLE session);
  * Any thread, any process.
  */
 void served(const uint8_t *bytes, size_t len_bytes);
+void served_word(uint64_t counter);
 bool was_served(uint64_t counter);
 void served_begin(void); /* at a test's beginning, by the fixture */
 

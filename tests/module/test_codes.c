@@ -2,14 +2,7 @@
  *
  * Each call is made in a life of its own: of the target, loaded by itself, and then of the proxy before it.
  */
-#include "run.h"
-
-#include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#define SOFTHSM "/usr/lib/softhsm/libsofthsm2.so"
+#include "served.h"
 
 enum { LARGEST = 5000, FILLING_DRAWS = 200 };
 
@@ -48,7 +41,7 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 typedef CK_RV answers[WHENS][WHOSES][CALLS];
 
-static CK_SLOT_ID first_slot(void)
+static CK_SLOT_ID slot_of_list(void)
 {
     CK_SLOT_ID slots[16] = {0};
     CK_ULONG count = 16;
@@ -59,7 +52,7 @@ static CK_SLOT_ID first_slot(void)
 static CK_SESSION_HANDLE open_one(void)
 {
     CK_SESSION_HANDLE opened;
-    EXPECT(list->C_OpenSession(first_slot(), CKF_SERIAL_SESSION, NULL, NULL, &opened), CKR_OK);
+    EXPECT(list->C_OpenSession(slot_of_list(), CKF_SERIAL_SESSION, NULL, NULL, &opened), CKR_OK);
     return opened;
 }
 
@@ -85,7 +78,7 @@ static CK_RV answer(const struct call *call, enum when when, enum whose whose, b
         list->C_GenerateRandom(session, buf, 16);
     EXPECT(list->C_CloseSession(closed_session), CKR_OK);
     if (when == AFTER_CLOSE_ALL)
-        EXPECT(list->C_CloseAllSessions(first_slot()), CKR_OK);
+        EXPECT(list->C_CloseAllSessions(slot_of_list()), CKR_OK);
     if (when == AFTER_FINALIZE)
         EXPECT(list->C_Finalize(NULL), CKR_OK);
     CK_RV rv = make(call, whose);
@@ -113,76 +106,49 @@ static void are_the_same(const answers *bare, const answers *ours, const char *p
                               (*bare)[when][whose][i]);
 }
 
-static CK_FUNCTION_LIST_PTR list_of(const char *path)
-{
-    CK_FUNCTION_LIST_PTR found = NULL;
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(module != NULL, "%s", dlerror());
-    CK_C_GetFunctionList get = (CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList");
-    EXPECT(get(&found), CKR_OK);
-    return found;
-}
+static answers bare;
 
-static void compare(const char *target_name)
+static void compare(const char *target)
 {
-    static answers bare;
     static answers ours;
-    list = list_of(target_path(target_name));
+    proxy_before(target, "");
+    list = bare_list();
     ask_all(&bare, false);
-    proxy_before(target_name, "");
     list = fn;
     ask_all(&ours, false);
     are_the_same(&bare, &ours, "empty");
     ask_all(&ours, true);
     are_the_same(&bare, &ours, "full");
-
-    /* What the standard says of them, for a token that has a generator and is well. */
-    EXPECT(bare[BEFORE_INITIALIZE][OURS][0], CKR_CRYPTOKI_NOT_INITIALIZED);
-    EXPECT(bare[AFTER_FINALIZE][OURS][0], CKR_CRYPTOKI_NOT_INITIALIZED);
-    EXPECT(bare[IN_LIFE][CLOSED][2], CKR_SESSION_HANDLE_INVALID);
-    EXPECT(bare[AFTER_CLOSE_ALL][OURS][2], CKR_SESSION_HANDLE_INVALID);
 }
 
 START_TEST(softhsm_is_answered_for_as_it_answers)
 {
-    char path[128];
-    CK_UTF8CHAR label[32];
-    if (access(SOFTHSM, R_OK) != 0) {
-        puts("softhsm_is_answered_for_as_it_answers: skipped, there is no SoftHSM");
-        return;
-    }
-    snprintf(path, sizeof path, "%s/softhsm2.conf", root);
-    FILE *conf = fopen(path, "we");
-    ck_assert_ptr_nonnull(conf);
-    fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
-    fclose(conf);
-    setenv("SOFTHSM2_CONF", path, 1);
-    memset(label, ' ', sizeof label);
-    list = list_of(SOFTHSM);
-    EXPECT(list->C_Initialize(&no_threads), CKR_OK);
-    EXPECT(list->C_InitToken(first_slot(), (CK_UTF8CHAR_PTR) "12345678", 8, label), CKR_OK);
-    EXPECT(list->C_Finalize(NULL), CKR_OK);
-    compare(SOFTHSM);
+    softhsm_begin("");
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    compare(softhsm);
+    EXPECT(bare[BEFORE_INITIALIZE][OURS][0], CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(bare[AFTER_FINALIZE][OURS][0], CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(bare[IN_LIFE][OURS][2], CKR_OK);
+    EXPECT(bare[IN_LIFE][CLOSED][2], CKR_SESSION_HANDLE_INVALID);
+    EXPECT(bare[AFTER_CLOSE_ALL][OURS][2], CKR_SESSION_HANDLE_INVALID);
 }
 END_TEST
 
-/* Tokens that the counting target can be told to be. */
-static const struct {
-    const char *knob;
-    const char *value;
-} tokens[] = {
-    {"SLOTS", "1"},         {"LOGIN_FOR_RANDOM", "1"}, {"RNG_FLAG", "0"},
-    {"FAIL_AFTER", "0"},    {"SEED_CODE", "0x120"}, /* CKR_RANDOM_SEED_NOT_SUPPORTED */
-    {"SEED_CODE", "0x121"},                         /* CKR_RANDOM_NO_RNG */
-    {"SEED_CODE", "0x54"},                          /* CKR_FUNCTION_NOT_SUPPORTED */
-    {"SEED_CODE", "0x101"},                         /* CKR_USER_NOT_LOGGED_IN */
+static const char *const tokens[] = {
+    "",
+    "login for random",
+    "no generator",
+    "C_GenerateRandom: fail 0x30",
+    "C_SeedRandom: fail 0x120", /* CKR_RANDOM_SEED_NOT_SUPPORTED */
+    "C_SeedRandom: fail 0x121", /* CKR_RANDOM_NO_RNG */
+    "C_SeedRandom: fail 0x54",  /* CKR_FUNCTION_NOT_SUPPORTED */
+    "C_SeedRandom: fail 0x101", /* CKR_USER_NOT_LOGGED_IN */
 };
 
 START_TEST(any_token_is_answered_for_as_it_answers)
 {
-    unsetenv("COUNTING_LOG");
-    knob(tokens[_i].knob, tokens[_i].value);
-    compare("counting");
+    script("quiet; %s", tokens[_i]);
+    compare("scripted");
 }
 END_TEST
 

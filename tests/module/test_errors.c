@@ -1,5 +1,5 @@
 /* test_errors.c - a configuration that is not right is one message and CKR_GENERAL_ERROR, never half in force. */
-#include "run.h"
+#include "served.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -20,31 +20,31 @@ static const struct {
     {"x-target: no-such-module-anywhere.so", "no-such-module-anywhere.so"},
     {"x-target: /lib/x86_64-linux-gnu/libm.so.6", "libm.so.6"},
     {"x-target: !", "itself"},
-    {"x-target: %/counting.so\nx-pol: on", "x-pol"},
-    {"x-target: %/counting.so\nx-pool: perhaps", "perhaps"},
-    {"x-target: %/counting.so\nx-pool-size: 3 fish", "3 fish"},
-    {"x-target: %/counting.so\nx-pool-size: 1KiB", "1KiB"},
-    {"x-target: %/counting.so\nx-pool-size: 17MiB", "17MiB"},
-    {"x-target: %/counting.so\nx-pool-max-age: soon", "soon"},
-    {"x-target: %/counting.so\nx-pool-max-age: 0s", "0s"},
-    {"x-target: %/counting.so\nx-pool-threads: two", "two"},
-    {"x-target: %/counting.so\nx-pool-on-seed: mix", "mix"},
-    {"x-target: %/counting.so\nx-pool-mix: user", "user"},
-    {"x-target: %/counting.so\nx-pool-lock-memory: always", "always"},
-    {"x-target: %/counting.so\nx-policy: maybe", "maybe"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: MD5, SHA9", "config:2:"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: MD5, SHA9", "SHA9"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: RSA keySize less 3", "keySize"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: 0x1FFFFFFFFFFFFFFFF", "0x1FFFFFFFFFFFFFFFF"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: -1", "-1"},
-    {"x-target: %/counting.so\nx-disabled-algorithms-file: @/missing", "missing"},
-    {"x-target: %/counting.so\nx-disabled-algorithms-file: @", "is"},
-    {"x-target: %/counting.so\nx-disabled-algorithms: MD5\nx-policy: "
+    {"x-target: %/scripted.so\nx-pol: on", "x-pol"},
+    {"x-target: %/scripted.so\nx-pool: perhaps", "perhaps"},
+    {"x-target: %/scripted.so\nx-pool-size: 3 fish", "3 fish"},
+    {"x-target: %/scripted.so\nx-pool-size: 1KiB", "1KiB"},
+    {"x-target: %/scripted.so\nx-pool-size: 17MiB", "17MiB"},
+    {"x-target: %/scripted.so\nx-pool-max-age: soon", "soon"},
+    {"x-target: %/scripted.so\nx-pool-max-age: 0s", "0s"},
+    {"x-target: %/scripted.so\nx-pool-threads: two", "two"},
+    {"x-target: %/scripted.so\nx-pool-on-seed: mix", "mix"},
+    {"x-target: %/scripted.so\nx-pool-mix: user", "user"},
+    {"x-target: %/scripted.so\nx-pool-lock-memory: always", "always"},
+    {"x-target: %/scripted.so\nx-policy: maybe", "maybe"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: MD5, SHA9", "config:2:"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: MD5, SHA9", "SHA9"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: RSA keySize less 3", "keySize"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: 0x1FFFFFFFFFFFFFFFF", "0x1FFFFFFFFFFFFFFFF"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: -1", "-1"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms-file: @/missing", "missing"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms-file: @", "is"},
+    {"x-target: %/scripted.so\nx-disabled-algorithms: MD5\nx-policy: "
      "audit\nx-disabled-algorithms-file: @/no",
      "/no"},
-    {"x-target: %/counting.so\nx-log: somewhere", "somewhere"},
-    {"x-target: %/counting.so\nx-target: %/counting.so", "x-target"},
-    {"x-target: %/counting.so\nno colon", "name: value"},
+    {"x-target: %/scripted.so\nx-log: somewhere", "somewhere"},
+    {"x-target: %/scripted.so\nx-target: %/scripted.so", "x-target"},
+    {"x-target: %/scripted.so\nno colon", "name: value"},
 };
 
 static void expand(const char *text, char *out)
@@ -90,7 +90,7 @@ START_TEST(a_wrong_configuration_can_be_mended_without_unloading)
     configured("x-target: @/missing.so");
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     snprintf(right, sizeof right, "%s/missing.so", root);
-    ck_assert_int_eq(symlink(target_path("counting"), right), 0);
+    ck_assert_int_eq(symlink(target_path("scripted"), right), 0);
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     open_session(0, 0);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -102,7 +102,7 @@ START_TEST(a_file_that_is_named_and_not_there_is_an_error)
     capture_stderr();
     proxy_configured("");
     setenv("P11_PROXY_CONFIG", "/nonexistent/p11-proxy.module", 1);
-    setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+    setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/nonexistent/p11-proxy.module"), 1);
 }
@@ -110,7 +110,7 @@ END_TEST
 
 START_TEST(the_environment_names_a_target_without_any_file)
 {
-    setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+    setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
     setenv("HOME", root, 1);
     setenv("P11_PROXY_LOG", "off", 1);
     proxy = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
@@ -156,7 +156,7 @@ START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
 {
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
     char command[1024];
-    snprintf(command, sizeof command, "cp %s %s/target.so", target_path("counting"), root);
+    snprintf(command, sizeof command, "cp %s %s/target.so", target_path("scripted"), root);
     ck_assert_int_eq(system(command), 0);
     configured("x-target: @/target.so\nx-disabled-algorithms: MD5\nx-log: stderr");
     for (int life = 0; life < 3; life++) {
@@ -171,7 +171,7 @@ START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
         if (_i == 1) {
             /* Defaults are no policy. */
             unsetenv("P11_PROXY_CONFIG");
-            setenv("P11_PROXY_TARGET", target_path("counting"), 1);
+            setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
         }
     }
 }
@@ -181,7 +181,7 @@ END_TEST
 START_TEST(another_configuration_takes_the_place_of_one_that_is_gone)
 {
     char other[128];
-    configured("x-target: %/counting.so\nx-log: stderr");
+    configured("x-target: %/scripted.so\nx-log: stderr");
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     snprintf(other, sizeof other, "%s/other", root);

@@ -3,7 +3,7 @@
  * The C library's functions that the proxy calls are replaced by this program's own, which ask the system
  * unless a test says otherwise.
  */
-#include "run.h"
+#include "served.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,8 +13,6 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "words_seen.h"
 
 enum does { WORKS, FAILS, LIES }; /* LIES: says that it did what it did not do */
 
@@ -128,36 +126,28 @@ ssize_t getrandom(void *buf, size_t len, unsigned flags)
 
 static CK_SESSION_HANDLE session;
 
-static void begin(const char *settings)
-{
-    words_begin();
-    proxy_before("counting", settings);
-    initialize();
-    session = open_session(0, 0);
-}
-
 static void every_request_reaches_the_token(void)
 {
-    unsigned before = target_calls("C_GenerateRandom");
-    words_draw(session, 16, 1600);
-    ck_assert_uint_eq(target_calls("C_GenerateRandom"), before + 100);
-    words_check(100);
+    unsigned before = CALLS(C_GenerateRandom);
+    draw(session, 16, 1600);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom), before + 100);
+    served_once(100);
 }
 
 static void requests_are_served_ahead(void)
 {
-    words_draw(session, 16, 4096);
-    wait_until_quiet();
-    unsigned before = target_calls("C_GenerateRandom");
-    words_draw(session, 16, 1600);
-    ck_assert_uint_lt(target_calls("C_GenerateRandom"), before + 50);
-    words_check(300);
+    draw(session, 16, 4096);
+    let_filler_work();
+    unsigned before = CALLS(C_GenerateRandom);
+    draw(session, 16, 1600);
+    ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
+    served_once(300);
 }
 
 START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
 {
     madvise_does = _i == 0 ? FAILS : LIES;
-    begin("");
+    session = begin("");
     every_request_reaches_the_token();
     ck_assert_uint_eq(
         messages_with("no pool: this system does not prove that it wipes memory on fork"), 1);
@@ -166,10 +156,12 @@ END_TEST
 
 START_TEST(without_memory_for_its_state_there_is_no_pool)
 {
-    words_begin();
+    CK_FUNCTION_LIST_PTR bare;
+    void *target = dlopen(target_path("scripted"), RTLD_NOW);
+    EXPECT(((CK_C_GetFunctionList)dlsym(target, "C_GetFunctionList"))(&bare), CKR_OK);
     mprotect_does = _i == 0 ? FAILS : WORKS;
     mmap_does = _i == 1 ? FAILS : WORKS;
-    proxy_before("counting", "");
+    proxy_with("");
     mprotect_does = mmap_does = WORKS;
     initialize();
     session = open_session(0, 0);
@@ -180,7 +172,7 @@ END_TEST
 /* The pool's mapping is refused at its first request, that is when it is made. */
 START_TEST(a_pool_that_cannot_be_made_costs_nothing_but_speed)
 {
-    begin("");
+    session = begin("");
     mprotect_does = _i == 0 ? FAILS : WORKS;
     madvise_does = _i == 1 ? FAILS : _i == 2 ? LIES : WORKS;
     every_request_reaches_the_token();
@@ -190,7 +182,7 @@ END_TEST
 START_TEST(memory_that_cannot_be_locked_is_used_unlocked)
 {
     mlock_does = FAILS;
-    begin("x-pool-max-age: 1min");
+    session = begin("x-pool-max-age: 1min");
     requests_are_served_ahead();
 }
 END_TEST
@@ -198,10 +190,10 @@ END_TEST
 START_TEST(without_a_thread_callers_fill_the_pool)
 {
     pthread_create_does = FAILS;
-    begin("x-pool-max-age: 1min");
+    session = begin("x-pool-max-age: 1min");
     requests_are_served_ahead();
     ck_assert_uint_eq(messages_with("no background thread"), 1);
-    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
 END_TEST
 
@@ -235,7 +227,7 @@ static void is_the_tokens_without_the_kernels(size_t len_bytes)
 
 START_TEST(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later)
 {
-    begin(ways[_i].settings);
+    session = begin(ways[_i].settings);
     for (int turn = 0; turn < 5; turn++) {
         kernel = turn == 0 ? interrupted_once : known_bytes;
         kernel_bytes = 0;
@@ -248,7 +240,7 @@ END_TEST
 START_TEST(without_the_kernels_bytes_a_call_fails_and_tells_nothing)
 {
     ssize_t (*const broken[])(uint8_t *, size_t) = {no_bytes, too_few_bytes, first_bytes};
-    begin(ways[_i].settings);
+    session = begin(ways[_i].settings);
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
     for (size_t b = 0; b < sizeof broken / sizeof *broken; b++) {
         kernel = broken[b];

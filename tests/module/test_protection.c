@@ -1,5 +1,5 @@
 /* test_protection.c - what the kernel has noted of the pool's memory, and which system calls it costs. */
-#include "run.h"
+#include "served.h"
 
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -14,20 +14,19 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "memory_scan.h"
-#include "words_seen.h"
 
 static CK_SESSION_HANDLE session;
 
-static void begin(CK_C_INITIALIZE_ARGS *args, const char *settings)
+static void begin_warm(CK_C_INITIALIZE_ARGS *args, const char *settings)
 {
-    words_begin();
-    proxy_before("counting", settings);
+    proxy_with(settings);
     EXPECT(fn->C_Initialize(args), CKR_OK);
     session = open_session(0, 0);
-    words_draw(session, 16, 4096);
+    draw(session, 16, 4096);
 }
 
 static unsigned long locked_kb(void)
@@ -45,18 +44,18 @@ static unsigned long locked_kb(void)
 
 static void requests_are_served_ahead(void)
 {
-    words_draw(session, 16, 4096);
-    wait_until_quiet();
-    unsigned before = target_calls("C_GenerateRandom");
-    words_draw(session, 16, 1600);
-    ck_assert_uint_lt(target_calls("C_GenerateRandom"), before + 50);
-    words_check(300);
+    draw(session, 16, 4096);
+    let_filler_work();
+    unsigned before = CALLS(C_GenerateRandom);
+    draw(session, 16, 1600);
+    ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
+    served_once(300);
 }
 
 /* Wiped on fork, left out of core files, locked; no page of it is in a child's way or in swap's. */
 START_TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap)
 {
-    begin(&no_threads, "");
+    begin_warm(&no_threads, "");
     unsigned long wiped = smaps_sum(" wf", "");
     ck_assert_uint_ge(wiped, 2);
     ck_assert_uint_eq(smaps_sum(" wf dd", ""), wiped);
@@ -69,7 +68,7 @@ START_TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_
     ck_assert_uint_eq(locked_kb(), 0);
     EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
     session = open_session(0, 0);
-    words_draw(session, 16, 4096);
+    draw(session, 16, 4096);
     ck_assert_uint_gt(locked_kb(), 0);
 }
 END_TEST
@@ -88,7 +87,7 @@ static void lock_no_memory(void)
 START_TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
 {
     lock_no_memory();
-    begin(&os_locking, "x-pool-max-age: 1min");
+    begin_warm(&os_locking, "x-pool-max-age: 1min");
     requests_are_served_ahead();
     ck_assert_uint_eq(locked_kb(), 0);
 }
@@ -112,12 +111,8 @@ static bool kill_who_locks(void)
 
 START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
 {
-    if (!kill_who_locks()) {
-        puts("a_pool_that_is_told_so_never_asks_for_locked_memory: skipped, no seccomp filters "
-             "here");
-        return;
-    }
-    begin(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
+    SKIP_IF(!kill_who_locks(), "no seccomp filters here");
+    begin_warm(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
     requests_are_served_ahead();
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     initialize();
@@ -127,14 +122,23 @@ START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
 }
 END_TEST
 
+static void live_locking(void)
+{
+    CHILD_EXPECT(kill_who_locks(), true);
+    fn->C_Initialize(&os_locking);
+    session = open_session(0, 0);
+    draw(session, 16, 4096);
+}
+
 /* And one that is not told so is killed, or this filter proves nothing. */
 START_TEST(the_filter_kills)
 {
-    if (!kill_who_locks()) {
-        puts("the_filter_kills: skipped, no seccomp filters here");
-        raise(SIGSYS);
-    }
-    begin(&os_locking, "");
+    int status = 0;
+    proxy_with("");
+    pid_t child = child_that(live_locking);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    SKIP_IF(WIFEXITED(status), "no seccomp filters here");
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
 END_TEST
 
@@ -190,14 +194,13 @@ static bool it_has_drawn(void)
 START_TEST(a_million_draws_cost_no_system_call)
 {
     pthread_t thread;
-    unsetenv("COUNTING_LOG");
-    begin(_i == 0 ? &no_threads : &os_locking, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
+    script("quiet");
+    begin_warm(_i == 0 ? &no_threads : &os_locking, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
     for (int i = 0; i < 64; i++)
-        words_draw(session, 1024, 64 * 1024);
+        draw(session, 1024, 64 * 1024);
     ck_assert_int_eq(pthread_create(&thread, NULL, draw_a_million_times, NULL), 0);
-    ck_assert(wait_for(it_has_drawn));
-    if (atomic_load(&cannot_tell))
-        puts("a_million_draws_cost_no_system_call: skipped, no seccomp filters here");
+    WAIT_UNTIL(it_has_drawn());
+    SKIP_IF(atomic_load(&cannot_tell), "no seccomp filters here");
     unsigned made = atomic_load(&refused_calls);
     ck_assert_uint_le(made, _i == 0 ? 0U : 1000U);
 }
@@ -206,23 +209,19 @@ END_TEST
 /* The page that the kernel takes away when memory is short, and does not write to a checkpoint. */
 START_TEST(without_its_droppable_page_a_pool_serves_nothing_older)
 {
-    begin(&os_locking, "x-pool-max-age: 1min");
+    begin_warm(&os_locking, "x-pool-max-age: 1min");
     void *page = smaps_first(" dp");
-    if (page == NULL) {
-        puts("without_its_droppable_page_a_pool_serves_nothing_older: skipped, this kernel has no "
-             "such pages");
-        return;
-    }
+    SKIP_IF(page == NULL, "this kernel has no such pages");
     for (int i = 0; i < 5; i++) {
-        words_draw(session, 16, 8192);
-        wait_until_quiet();
+        draw(session, 16, 8192);
+        let_filler_work();
         uint64_t made = words_made();
-        ck_assert_uint_le(words_draw(session, 16, 64), made);
+        ck_assert_uint_le(draw(session, 16, 64), made);
         made = words_made();
         memset(page, 0, (size_t)sysconf(_SC_PAGESIZE));
-        ck_assert_uint_gt(words_draw(session, 16, 8192), made);
+        ck_assert_uint_gt(draw(session, 16, 8192), made);
     }
-    words_check(5 * 2048);
+    served_once(5 * 2048);
 }
 END_TEST
 
@@ -232,7 +231,7 @@ static void add_tests(TCase *tcase)
                    all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap);
     tcase_add_test(tcase, where_no_memory_may_be_locked_the_pool_works_unlocked);
     tcase_add_test(tcase, a_pool_that_is_told_so_never_asks_for_locked_memory);
-    tcase_add_test_raise_signal(tcase, the_filter_kills, SIGSYS);
+    tcase_add_test(tcase, the_filter_kills);
     tcase_add_loop_test(tcase, a_million_draws_cost_no_system_call, 0, 2);
     tcase_add_test(tcase, without_its_droppable_page_a_pool_serves_nothing_older);
 }

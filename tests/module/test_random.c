@@ -1,65 +1,55 @@
 /* test_random.c - what a caller of C_GenerateRandom sees is what the token would have answered. */
-#include "run.h"
+#include "served.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "words_seen.h"
-
 enum { ANY_ERRNO = 4711, CANARY = 0xC5, PIECES = 1024 / 64 };
 
 static CK_SESSION_HANDLE session;
 
-static void begin(const char *settings)
-{
-    words_begin();
-    proxy_before("counting", settings);
-    initialize();
-    session = open_session(0, 0);
-}
-
 /* A pool that has something to serve, and no thread that is at work. */
 static void begin_filled(const char *settings)
 {
-    begin(settings);
-    words_draw(session, 32, 4096);
-    wait_until_quiet();
+    session = begin(settings);
+    draw(session, 32, 4096);
+    let_filler_work();
 }
 
 /* How many random requests have reached the token from this thread. */
 static unsigned own_requests(void)
 {
-    return target_calls_by_us("C_GenerateRandom");
+    return CALLS(C_GenerateRandom, .by = THIS_THREAD);
 }
 
 START_TEST(small_requests_are_served_without_the_token)
 {
     begin_filled("");
     unsigned before = own_requests();
-    words_draw(session, 16, 800);
+    draw(session, 16, 800);
     ck_assert_uint_eq(own_requests(), before);
-    words_check(500);
+    served_once(500);
 }
 END_TEST
 
 START_TEST(with_the_pool_off_each_request_reaches_the_token_as_it_is)
 {
-    begin("x-pool: off");
-    words_draw(session, 16, 800);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=16 "), 50);
-    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
-    ck_assert_uint_eq(target_calls("C_OpenSession"), 1);
+    session = begin("x-pool: off");
+    draw(session, 16, 800);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 16), 50);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
+    ck_assert_uint_eq(CALLS(C_OpenSession), 1U);
 }
 END_TEST
 
 START_TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
 {
-    knob("RNG_FLAG", "0");
-    begin("");
-    words_draw(session, 16, 800);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=16 "), 50);
-    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
+    script("no generator");
+    session = begin("");
+    draw(session, 16, 800);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 16), 50);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
 END_TEST
 
@@ -67,14 +57,15 @@ START_TEST(odd_requests_are_the_tokens_to_answer)
 {
     CK_BYTE bytes[8];
     begin_filled("");
+    unsigned before = own_requests();
     EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
     EXPECT(fn->C_GenerateRandom(session, NULL, 0), CKR_OK);
     EXPECT(fn->C_GenerateRandom(session, bytes, 0), CKR_OK);
     EXPECT(fn->C_GenerateRandom(CK_INVALID_HANDLE, bytes, 8), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_GenerateRandom(session + 1000, bytes, 8), CKR_SESSION_HANDLE_INVALID);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=0 "), 2);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " rv=0x7 "), 1);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " rv=0xb3 "), 2);
+    ck_assert_uint_eq(own_requests(), before + 5);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = 0x7), 1);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = 0xb3), 2);
 }
 END_TEST
 
@@ -97,18 +88,15 @@ START_TEST(large_requests_reach_the_token_as_they_are)
 {
     static CK_BYTE bytes[1024 * 1024];
     begin_filled("");
-    static const struct {
-        CK_ULONG len_bytes;
-        const char *in_log;
-    } large[] = {{1025, " len=1025 "}, {65536, " len=65536 "}, {sizeof bytes, " len=1048576 "}};
+    static const CK_ULONG large[] = {1025, 65536, sizeof bytes};
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
         unsigned before = own_requests();
-        EXPECT(fn->C_GenerateRandom(session, bytes, large[i].len_bytes), CKR_OK);
-        words_note(bytes, large[i].len_bytes);
+        EXPECT(fn->C_GenerateRandom(session, bytes, large[i]), CKR_OK);
+        served(bytes, large[i]);
         ck_assert_uint_eq(own_requests(), before + 1);
-        ck_assert_uint_ge(target_calls_with("C_GenerateRandom", large[i].in_log), 1);
+        ck_assert_uint_ge(CALLS(C_GenerateRandom, .bytes = large[i]), 1);
     }
-    words_check(sizeof bytes / WORD_BYTES);
+    served_once(sizeof bytes / WORD_BYTES);
 }
 END_TEST
 
@@ -117,14 +105,14 @@ START_TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
     enum { HUGE = 3 * 1024 * 1024 + 8 };
     static CK_BYTE bytes[HUGE];
     static CK_BYTE nothing[HUGE];
-    begin("");
+    session = begin("");
     EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_OK);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=1048576 "), 3);
-    ck_assert_uint_eq(target_calls_with("C_GenerateRandom", " len=8 "), 1);
-    words_note(bytes, HUGE);
-    words_check(HUGE / WORD_BYTES);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 1048576), 3);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 8), 1);
+    served(bytes, HUGE);
+    served_once(HUGE / WORD_BYTES);
 
-    knob("FAIL_AFTER", "6");
+    script("C_GenerateRandom: ok twice, then fail 0x30");
     memset(bytes, 0, HUGE);
     EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, HUGE);
@@ -148,13 +136,12 @@ START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
 {
     CK_BYTE bytes[1024] = {0};
     CK_BYTE nothing[1024] = {0};
-    knob("RANDOM_MAX", "64");
-    begin(_i < PIECES ? "x-pool-threads: never" : "x-pool: off");
-    words_draw(session, 512, 4096); /* what the token takes is known now, */
+    script("C_GenerateRandom over 64: fail 0x21");
+    session = begin("x-pool-threads: never");
+    draw(session, 512, 4096); /* what the token takes is known now, */
     EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
-    char calls[16];
-    snprintf(calls, sizeof calls, "%u", target_calls("C_GenerateRandom") + (unsigned)(_i % PIECES));
-    knob("FAIL_AFTER", calls); /* and the next request fails on the way, at any piece of it */
+    /* and the next request fails on the way, at any piece of it */
+    script("C_GenerateRandom: ok %d times, then fail 0x30", _i);
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, sizeof bytes);
 }
@@ -163,7 +150,7 @@ END_TEST
 START_TEST(errno_is_kept)
 {
     CK_BYTE bytes[2048];
-    begin("");
+    session = begin("");
     for (int i = 0; i < 2000; i++) {
         errno = ANY_ERRNO;
         EXPECT(fn->C_GenerateRandom(session, bytes, 16), CKR_OK);
@@ -179,34 +166,33 @@ END_TEST
 
 START_TEST(each_slot_serves_its_own_bytes)
 {
-    knob("SLOTS", "3");
-    begin("");
+    script("slots 3");
+    session = begin("");
     CK_SESSION_HANDLE sessions[] = {session, open_session(1, 0), open_session(2, 0)};
     for (int round = 0; round < 300; round++)
         for (unsigned slot = 0; slot < 3; slot++)
-            ck_assert_uint_eq(word_draw(sessions[slot]).slot, slot);
-    words_check(900);
+            ck_assert_uint_eq(draw_word(sessions[slot]).slot, slot);
+    served_once(900);
 }
 END_TEST
 
 START_TEST(nobody_gets_what_was_fetched_for_somebody_else)
 {
-    knob("LOGIN_FOR_RANDOM", _i == 0 ? "0" : "1");
-    words_begin();
-    proxy_before("counting", "");
+    script("login for random %d", _i);
+    proxy_with("");
     initialize();
     session = open_session(0, 0);
     for (int round = 0; round < 50; round++) {
         if (_i == 0)
-            ck_assert_uint_eq(word_draw(session).login, 0);
+            ck_assert_uint_eq(draw_word(session).login, 0);
         else
             EXPECT(fn->C_GenerateRandom(session, (CK_BYTE[8]){0}, 8), CKR_USER_NOT_LOGGED_IN);
         EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
         for (int i = 0; i < 20; i++)
-            ck_assert_uint_eq(word_draw(session).login, 1);
+            ck_assert_uint_eq(draw_word(session).login, 1);
         EXPECT(fn->C_Logout(session), CKR_OK);
     }
-    words_check(1000);
+    served_once(1000);
 }
 END_TEST
 
@@ -215,7 +201,7 @@ START_TEST(an_asynchronous_session_is_the_tokens_alone)
     begin_filled("");
     CK_SESSION_HANDLE asynchronous = open_session(0, CKF_ASYNC_SESSION);
     unsigned before = own_requests();
-    words_draw(asynchronous, 16, 320);
+    draw(asynchronous, 16, 320);
     ck_assert_uint_eq(own_requests(), before + 20);
 }
 END_TEST
@@ -225,7 +211,7 @@ START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
 {
     static CK_BYTE bytes[4096];
     struct word word;
-    begin("x-pool-mix: kernel");
+    session = begin("x-pool-mix: kernel");
     for (size_t at = 0; at < 2048; at += 16)
         EXPECT(fn->C_GenerateRandom(session, bytes + at, 16), CKR_OK);
     EXPECT(fn->C_GenerateRandom(session, bytes + 2048, 2048), CKR_OK);
@@ -239,16 +225,15 @@ END_TEST
 START_TEST(without_a_thread_callers_read_ahead)
 {
     unsigned threads = threads_now();
-    words_begin();
-    proxy_before("counting", _i == 0 ? "" : "x-pool-threads: never");
+    proxy_with(_i == 0 ? "" : "x-pool-threads: never");
     EXPECT(fn->C_Initialize(_i == 0 ? &no_threads : &os_locking), CKR_OK);
     session = open_session(0, 0);
-    words_draw(session, 16, 16384);
-    ck_assert_uint_eq(target_calls_by_others("C_GenerateRandom"), 0);
-    ck_assert_uint_eq(target_calls("C_OpenSession"), 1);
+    draw(session, 16, 16384);
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
+    ck_assert_uint_eq(CALLS(C_OpenSession), 1U);
     ck_assert_uint_lt(own_requests(), 1024 / 10);
     ck_assert_uint_eq(threads_now(), threads);
-    words_check(2000);
+    served_once(2000);
 }
 END_TEST
 
@@ -262,7 +247,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
     tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
     tcase_add_loop_test(tcase, bytes_behind_the_request_are_left_alone, 0, 2);
-    tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, 2 * PIECES);
+    tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES);
     tcase_add_test(tcase, errno_is_kept);
     tcase_add_test(tcase, each_slot_serves_its_own_bytes);
     tcase_add_loop_test(tcase, nobody_gets_what_was_fetched_for_somebody_else, 0, 2);

@@ -1,5 +1,5 @@
 /* test_silence.c - at its most talkative level the log has no random byte, no PIN, no seed and no key. */
-#include "run.h"
+#include "served.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "secrets.h"
-#include "words_seen.h"
 
 static CK_BYTE pin[] = "Schaf-8-Wolke-31";
 static CK_BYTE new_pin[] = "Kuh-77-Regenbogen";
@@ -19,7 +18,7 @@ static CK_BYTE key[16] = {0x9c, 0x41, 0xe7, 0x0d, 0x5b, 0xf2, 0x38, 0xa6,
 static CK_SESSION_HANDLE session;
 
 /* Everything that there is to say, in a file. */
-static void begin(const char *target_name, const char *settings)
+static void begin_talkative(const char *target_name, const char *settings)
 {
     static char log[128];
     static char made[128];
@@ -58,7 +57,7 @@ static void nothing_was_told(void)
     has_no_secret("stderr");
 }
 
-static void draw(unsigned times)
+static void draw_sizes(unsigned times)
 {
     static const CK_ULONG sizes[] = {16, 8, 100, 1024, 3000};
     CK_BYTE buf[3000];
@@ -70,7 +69,7 @@ static void log_in_and_out(void)
 {
     fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
     fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
-    draw(10);
+    draw_sizes(10);
     fn->C_SetPIN(session, pin, sizeof pin - 1, new_pin, sizeof new_pin - 1);
     fn->C_Logout(session);
     fn->C_Login(session, CKU_SO, new_pin, sizeof new_pin - 1);
@@ -117,33 +116,33 @@ enum { POLICIES = sizeof policies / sizeof *policies };
 /* A token that fails, comes back, has no room for a session of ours, and repeats itself at last. */
 static void go_through_bad_times(void)
 {
-    knob("SESSIONS_MAX", "1");
+    script("sessions at most 1");
     fn->C_CloseSession(session);
     session = open_session(0, CKF_RW_SESSION);
-    draw(50);
-    knob("FAIL_AFTER", "0");
+    draw_sizes(50);
+    script("C_GenerateRandom: fail 0x30");
     fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
-    draw(50);
-    knob("FAIL_AFTER", NULL);
-    draw(50);
-    knob("RANDOM_MAX", "64");
-    draw(50);
-    knob("RANDOM_MAX", NULL);
-    knob("FAULT", "2");
+    draw_sizes(50);
+    script("C_GenerateRandom: ok");
+    draw_sizes(50);
+    script("C_GenerateRandom over 64: fail 0x21");
+    draw_sizes(50);
+    script("C_GenerateRandom: ok");
+    script("C_GenerateRandom: write half");
     fn->C_Logout(session);
-    draw(50);
-    knob("FAULT", NULL);
-    draw(5);
+    draw_sizes(50);
+    script("C_GenerateRandom: ok");
+    draw_sizes(5);
 }
 
 START_TEST(a_life_with_all_that_can_go_wrong_tells_nothing)
 {
-    begin("counting", policies[_i % POLICIES]);
+    begin_talkative("scripted", policies[_i % POLICIES]);
     EXPECT(fn->C_Initialize(_i < POLICIES ? &os_locking : &no_threads), CKR_OK);
     session = open_session(0, CKF_RW_SESSION);
-    draw(200);
+    draw_sizes(200);
     fn->C_SeedRandom(session, seed, sizeof seed - 1);
-    draw(50);
+    draw_sizes(50);
     log_in_and_out();
     use_keys();
     go_through_bad_times();
@@ -156,7 +155,7 @@ END_TEST
 
 START_TEST(a_token_that_takes_every_key_makes_us_tell_nothing)
 {
-    begin("keyring", policies[_i]);
+    begin_talkative("keyring", policies[_i]);
     initialize();
     session = open_session(0, CKF_RW_SESSION);
     log_in_and_out();
@@ -174,7 +173,8 @@ START_TEST(a_start_that_fails_does_not_tell_the_targets_string)
                                         "x-target-init: twice"};
     char settings[256];
     snprintf(settings, sizeof settings, "x-target-init: %s\n%s", (char *)pin, lines[_i]);
-    begin("counting", settings);
+    script("C_Initialize: fail 7");
+    begin_talkative("scripted", settings);
     ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
     ck_assert_uint_ge(messages_with("p11-proxy"), 1);
     nothing_was_told();

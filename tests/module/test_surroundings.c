@@ -1,5 +1,5 @@
 /* test_surroundings.c - programs that give the proxy little: memory, stack, descriptors, system calls, time. */
-#include "run.h"
+#include "served.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -14,11 +14,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void begin(void)
-{
-    proxy_before("counting", "x-pool-max-age: 1min");
-}
 
 static bool draws(CK_SESSION_HANDLE session)
 {
@@ -38,7 +33,7 @@ START_TEST(nothing_is_read_behind_the_arguments)
     ck_assert_ptr_ne(pages, MAP_FAILED);
     ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
     CK_C_INITIALIZE_ARGS *args = (CK_C_INITIALIZE_ARGS *)(void *)(pages + page - sizeof *args);
-    begin();
+    proxy_with("x-pool-max-age: 1min");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         args->flags = flags[i];
         EXPECT(fn->C_Initialize(args), CKR_OK);
@@ -54,20 +49,16 @@ static void *wait_for_event(void *result)
     return NULL;
 }
 
-static bool target_waits(void)
-{
-    return target_calls("C_WaitForSlotEvent") > 0;
-}
-
 START_TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
 {
     CK_RV answer = CKR_OK;
     pthread_t waiter;
-    begin();
+    script("C_WaitForSlotEvent: ok");
+    proxy_with("x-pool-max-age: 1min");
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
     ck_assert_int_eq(pthread_create(&waiter, NULL, wait_for_event, &answer), 0);
-    ck_assert(wait_for(target_waits));
+    WAIT_UNTIL(shared->hits[0] != 0);
     EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, NULL, NULL), CKR_NO_EVENT);
     ck_assert(draws(session));
     EXPECT(fn->C_CloseSession(session), CKR_OK);
@@ -122,7 +113,7 @@ static int live_as_a_daemon(void)
 START_TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
 {
     int status = 0;
-    begin();
+    proxy_with("x-pool-max-age: 1min");
     pid_t child = fork();
     if (child == 0)
         _exit(live_as_a_daemon());
@@ -149,7 +140,7 @@ START_TEST(a_small_stack_is_enough)
 {
     pthread_attr_t attributes;
     pthread_t thread;
-    begin();
+    proxy_with("x-pool-max-age: 1min");
     pthread_attr_init(&attributes);
     ck_assert_int_eq(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
     ck_assert_int_eq(pthread_create(&thread, &attributes, whole_life, NULL), 0);
@@ -250,8 +241,8 @@ static void live_twice_in(void (*enter)(void), const char *log)
 {
     char settings[512];
     int status = 0;
-    unsetenv("COUNTING_LOG");
-    snprintf(settings, sizeof settings, "x-target: %s\nx-log: %s debug", target_path("counting"),
+    script("quiet");
+    snprintf(settings, sizeof settings, "x-target: %s\nx-log: %s debug", target_path("scripted"),
              log);
     proxy_configured(settings);
     capture_stderr();
@@ -304,7 +295,7 @@ END_TEST
 START_TEST(a_sandbox_costs_speed_only)
 {
     void (*enter)(void) = _i / 2 == 0 ? enter_sandbox : enter_sandbox_without_threads;
-    begin();
+    proxy_with("x-pool-max-age: 1min");
     if (_i % 2 == 0)
         enter();
     initialize();
@@ -320,7 +311,7 @@ END_TEST
 START_TEST(no_memory_can_be_written_and_executed)
 {
     char line[512];
-    begin();
+    proxy_with("x-pool-max-age: 1min");
     initialize();
     ck_assert(draws(open_session(0, 0)));
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -338,7 +329,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
     tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
     tcase_add_test(tcase, a_small_stack_is_enough);
-    if (CHILDREN_CAN_RUN) /* AddressSanitizer needs what the sandbox refuses */
+    if (!IS_SANITIZED) /* AddressSanitizer needs what the sandbox refuses */
     {
         tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 4);
         tcase_add_test(tcase, nothing_is_written_to_any_file);
