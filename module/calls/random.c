@@ -54,7 +54,7 @@ static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot
     bool reads_ahead =
         session != NULL && atomic_load(&session->generation) == atomic_load(&slot->generation);
     if (pool == NULL)
-        return source_forward(slot, handle, buf, len_bytes);
+        return source_forward(functions, slot, handle, buf, len_bytes);
     CK_RV rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
     count_pool(slot);
     return rv;
@@ -68,7 +68,7 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
     if (!call_begin())
-        return source_forward(NULL, handle, buf, len_bytes);
+        return source_forward(functions, NULL, handle, buf, len_bytes);
 
     struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
@@ -80,7 +80,7 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     if (!failed && small && slot != NULL)
         rv = draw_small(functions, slot, handle, buf, len_bytes);
     else if (!failed)
-        rv = source_forward(slot, handle, buf, len_bytes);
+        rv = source_forward(functions, slot, handle, buf, len_bytes);
     in_call_random(place, CK_INVALID_HANDLE);
     count_draw(slot, len_bytes, rv);
     PROBE(draw__straight, handle, len_bytes, rv);

@@ -17,14 +17,21 @@
 /* A smaller call saves the application no call of its own. */
 enum { LEAST_FILL_BYTES = 64 };
 
-static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+static CK_RV ask_of(const struct p11_functions *functions, struct slot *slot,
+                    CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     unsigned place;
     random_call_begin(&place);
-    CK_RV rv = target()->C_GenerateRandom(session, buf, len_bytes);
+    CK_RV rv = functions->C_GenerateRandom(session, buf, len_bytes);
     random_call_end(place);
     count_call(slot, len_bytes, rv);
     return rv;
+}
+
+/* For a pool, whose bytes are served through all lists. */
+static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+{
+    return ask_of(target(), slot, session, buf, len_bytes);
 }
 
 /* The token would give nothing now, so what is held from before must not be served either. */
@@ -232,14 +239,16 @@ bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session
            fetch(slot, pool, session, call_bytes, NULL, 0, &asked_bytes, &got_bytes, rv);
 }
 
-CK_RV source_forward(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,
+                     CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     if (buf == NULL || len_bytes <= FORWARD_CALL_MAX || !settings()->pool)
-        return ask(slot, session, buf, len_bytes);
+        return ask_of(functions, slot, session, buf, len_bytes);
     CK_RV rv = CKR_OK;
     for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes; done += FORWARD_CALL_MAX) {
         CK_ULONG left = len_bytes - done;
-        rv = ask(slot, session, buf + done, left < FORWARD_CALL_MAX ? left : FORWARD_CALL_MAX);
+        rv = ask_of(functions, slot, session, buf + done,
+                    left < FORWARD_CALL_MAX ? left : FORWARD_CALL_MAX);
         if (rv != CKR_OK)
             wipe_bytes(buf, done);
     }

@@ -18,9 +18,9 @@ CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SES
  * bytes failed the tests. The filler's. */
 bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, CK_RV *rv);
 
-/* Any request as it is, untested; only one of more than 1 MiB is put in several calls, unless x-pool is off. On any code but CKR_OK no token
+/* Any request as it is, untested, through the list that the caller used; only one of more than 1 MiB is put in several calls, unless x-pool is off. On any code but CKR_OK no token
  * byte is left in buf. slot is only counted for, and may be NULL. */
-CK_RV source_forward(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
-                     CK_ULONG len_bytes);
+CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,
+                     CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes);
 
 #endif
