@@ -3,6 +3,7 @@
 #define P11_PROXY_SOURCE_H
 
 #include "cryptoki.h"
+#include "functions.h"
 #include "state/slots.h"
 
 /*
