@@ -15,6 +15,13 @@ check "meson install" installs
 installed=$(find "$scratch/usr" -name p11-proxy.so)
 shipped=$(find "$scratch/usr" -name p11-proxy.module)
 
+pc=$(find "$scratch/usr" -name p11-proxy.pc)
+
+is_stripped() {
+    ! readelf -SW "$installed" | grep -E ' \.(symtab|debug_info)' &&
+        [[ $(readelf -nW "$installed" | grep -c p11_proxy) == "$(readelf -nW "$PROXY" | grep -c p11_proxy)" ]]
+}
+
 as_nobody() {
     local as=()
     [[ $(id -u) != 0 ]] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -34,11 +41,31 @@ draws() {
 }
 
 check "a real file is installed, no link"   test -f "$installed" -a ! -L "$installed"
-check "with a module file that names it"    grep -x 'module: p11-proxy.so' "$shipped"
+check "with a module file that names it"    grep -x '#module: p11-proxy.so' "$shipped"
+check "without symbols, with its probes"    is_stripped
+check "pkg-config says where"               test "$(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=module p11-proxy)" == "$installed"
 check "no executable stack"                 sh -c "readelf -lW '$installed' | grep GNU_STACK | grep -vq RWE"
 check "no target: nothing in the environment"   says_what_is_missing env -i
 check "no target: nobody"                       says_what_is_missing as_nobody env -i
 check "no target: no such home"                 says_what_is_missing env -i HOME=/nonexistent
+
+# p11-kit passes a file over that names no module, so its programs do not load a proxy that cannot start.
+mkdir -p "$scratch/home/.config/pkcs11/modules"
+printf 'user-config: only\n' >"$scratch/home/.config/pkcs11/pkcs11.conf"
+is_quiet_in_p11_kit() {
+    cp "$shipped" "$scratch/home/.config/pkcs11/modules/p11-proxy.module"
+    as_someone p11-kit list-modules >"$scratch/modules" 2>&1
+    cat "$scratch/modules"
+    [[ ! -s $scratch/modules ]]
+}
+is_registered_by_one_line() {
+    sed "s|^#module: .*|module: $installed|" "$shipped" >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
+    printf 'x-target: %s\n' "$TARGET" >>"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
+    as_someone p11-kit list-modules | grep "p11-proxy: $installed"
+}
+check "no target: p11-kit says nothing"     is_quiet_in_p11_kit
+check "and with the lines uncommented it shows the module" is_registered_by_one_line
+rm -r "${scratch:?}/home"
 
 # The shipped file with one line uncommented, as an administrator would do it.
 sed -i "s|^#x-target: .*|x-target: $TARGET|" "$shipped"
@@ -62,4 +89,9 @@ names_users_target() {
     { as_someone "$tool" --module "$installed" --list-slots 2>&1 || true; } | grep -F /nonexistent.so
 }
 check "somebody else does" names_users_target
+
+uninstalls() {
+    ninja -C "$scratch/build" uninstall && ! find "$scratch/usr" | grep .
+}
+check "ninja uninstall leaves nothing" uninstalls
 done_testing
