@@ -1,5 +1,5 @@
 #!/bin/bash
-# surroundings.sh - set-uid programs, a target that leads back to us, valgrind, and another libc.
+# surroundings.sh - set-uid programs, a target that leads back to the proxy, and valgrind.
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
@@ -88,29 +88,5 @@ if command -v valgrind >/dev/null; then
 else
     skip_check "memory is used and freed as it should be" "no valgrind"
     skip_check "locks are taken in one order" "no valgrind"
-fi
-
-# musl finds no kernel headers in its own folder, and must not see the other libc's.
-works_with_musl() {
-    local include=$scratch/musl-include cc=(musl-gcc -isystem "$scratch/musl-include" -D_GNU_SOURCE)
-    mkdir "$include"
-    ln -s /usr/include/linux /usr/include/asm-generic "$include"
-    ln -s "/usr/include/$(gcc -print-multiarch)/asm" "$include/asm"
-    CC=musl-gcc CFLAGS="-isystem $include" meson setup -Dtests=false "$scratch/musl" "$CHECKOUT"
-    ninja -C "$scratch/musl"
-    read -ra cryptoki < <(pkg-config --cflags p11-kit-1)
-    cc+=(-I"$CHECKOUT/module" "${cryptoki[@]}")
-    "${cc[@]}" -o "$scratch/musl/player" "$CHECKOUT"/tests/oracle/{player,value}.c
-    "${cc[@]}" -shared -fPIC -o "$scratch/musl/counting.so" \
-        "$CHECKOUT"/tests/targets/{call_log,counting*,gate,knobs,stream}.c
-    sed '/^slots/d; s/slotID=slot0/slotID=0/' "$scratch/life" >"$scratch/musl/life"
-    env -i "P11_PROXY_TARGET=$scratch/musl/counting.so" "$scratch/musl/player" \
-        "$scratch/musl/module/p11-proxy.so" "$scratch/musl/life" >"$scratch/musl/out"
-    all_went_well "$scratch/musl/out"
-}
-if command -v musl-gcc >/dev/null; then
-    check "built and run with musl" works_with_musl
-else
-    skip_check "built and run with musl" "no musl-gcc"
 fi
 done_testing

@@ -53,8 +53,8 @@ check "preloaded before the token's"    goes "LD_PRELOAD=$PROXY $TARGET" -- "$US
 check "preloaded after the token's"     goes "LD_PRELOAD=$TARGET $PROXY" -- "$USERS" "$PROXY" "$PROXY"
 check "all names global"                goes GLOBAL=yes -- "$USERS" global "$PROXY" "$PROXY"
 
-# The counting target does not look its own functions up by name, as SoftHSM does.
-export P11_PROXY_TARGET=$COUNTING
+# The scripted target does not look its own functions up by name, as SoftHSM does.
+export P11_PROXY_TARGET=$SCRIPTED TARGET_SCRIPT=quiet
 check "names that lead elsewhere come first" goes "LD_PRELOAD=$DECOY" -- "$USERS" "$PROXY" "$PROXY"
 check "and all names global"            goes "LD_PRELOAD=$DECOY" -- "$USERS" global "$PROXY" "$PROXY"
 check "and we before them"              goes "LD_PRELOAD=$PROXY $DECOY" -- "$USERS" "$PROXY" "$PROXY"
