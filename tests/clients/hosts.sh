@@ -67,7 +67,7 @@ unit() {
 }
 kills() {
     local code=0
-    "${sandbox[@]}" "$scratch/files/hardened.conf" unshare --user true || code=$?
+    "${sandbox[@]}" "$scratch/files/hardened.conf" chroot / true || code=$?
     [[ $code == 159 ]]
 }
 if "${sandbox[@]}" "$scratch/files/hardened.conf" true >"$scratch/sandbox.log"; then
