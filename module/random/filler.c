@@ -201,12 +201,14 @@ bool filler_is_this_thread(void)
  * vector says where that was loaded. */
 static bool host_shares_libc(void *self)
 {
-#ifdef RTLD_DI_LMID
+    if (self == NULL)
+        return false;
+#ifdef LM_ID_BASE
     Lmid_t namespace;
     if (dlinfo(self, RTLD_DI_LMID, &namespace) != 0 || namespace != LM_ID_BASE)
         return false;
 #endif
-    return self != NULL && getauxval(AT_BASE) != 0;
+    return getauxval(AT_BASE) != 0;
 }
 
 /* Keeps the module loaded: the thread runs its code, and fork handlers are registered. */
@@ -277,7 +279,7 @@ static void start(void)
     }
     pthread_mutex_unlock(&filler->lock);
     if (rc != 0)
-        log_write(LOG_LEVEL_WARNING,
+        log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
                   "no background thread, errno %d: pools are filled on the application's calls",
                   rc);
 }
