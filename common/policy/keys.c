@@ -51,7 +51,7 @@ static bool take(struct der *in, uint8_t tag, struct der *content)
     return true;
 }
 
-/* Whether an OID's content is the dotted one. */
+/* Whether an OID's content, which has no other form in DER, is the dotted one. */
 static bool is_oid(struct der oid, const char *dotted)
 {
     char text[64] = "";
@@ -60,6 +60,8 @@ static bool is_oid(struct der oid, const char *dotted)
     bool first = true;
 
     for (size_t i = 0; i < oid.len_bytes && len + 24 < sizeof text; i++) {
+        if (arc == 0 && oid.bytes[i] == 0x80)
+            return false;
         arc = arc << 7 | (oid.bytes[i] & 0x7f);
         if (oid.bytes[i] & 0x80)
             continue;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "calls/own.h"
-#include "guard/guard_calls.h"
+#include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
 #include "state/in_call.h"
@@ -39,23 +39,6 @@ static void note_key_changed(CK_SESSION_HANDLE session)
         slot_invalidate(slot, SLOT_KEY_CHANGED);
     else
         slots_invalidate(SLOT_KEY_CHANGED);
-}
-
-/* Whether the target's answer to too much data is about the data. Otherwise it is what the caller must know. */
-static bool refusal_stands(CK_RV rv)
-{
-    switch (rv) {
-    case CKR_BUFFER_TOO_SMALL:
-    case CKR_OPERATION_NOT_INITIALIZED:
-    case CKR_USER_NOT_LOGGED_IN:
-    case CKR_SESSION_HANDLE_INVALID:
-    case CKR_SESSION_CLOSED:
-    case CKR_DEVICE_REMOVED:
-    case CKR_CRYPTOKI_NOT_INITIALIZED:
-        return false;
-    default:
-        return true;
-    }
 }
 
 #include "calls/forwarders.def"

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "calls/own.h"
-#include "guard/guard_report.h"
-#include "guard/key_cache.h"
+#include "guard/guard.h"
+#include "guard/report.h"
 #include "random/fill_session.h"
 #include "random/filler.h"
 #include "random/fork_gate.h"
@@ -39,9 +39,8 @@ static void prepare(void)
     fork_gate_prepare();
     fill_sessions_prepare();
     filler_prepare();
-    key_cache_prepare();
-    guard_reports_prepare();
     interfaces_prepare();
+    guard_prepare();
     prepared = true;
 }
 
@@ -123,12 +122,25 @@ static CK_RV initialize_target(const struct p11_functions *functions, void *call
     return rv;
 }
 
+/* What is in force, for the log. */
+static const char *policy_text(const struct policy *policy, char *text, size_t text_bytes)
+{
+    struct policy_counts counts;
+    if (policy == NULL)
+        return "none";
+    policy_count(policy, &counts);
+    snprintf(text, text_bytes,
+             "%s (mechanisms: %zu, curves: %zu, parameter sets: %zu, rules about key sizes: %zu)",
+             policy_is_audit(policy) ? "audited" : "in force", counts.mechanisms, counts.curves,
+             counts.parameter_sets, counts.size_rules);
+    return text;
+}
+
 /* So that a start can be told from one that never was, and a refusal of the target's from one of ours. */
 __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
 {
     const struct config *config = settings();
-    const struct policy *policy = policy_in_force();
-    char origin[256];
+    char origin[256], policy[128];
     config_origin(config_find(config, "x-target"), origin, sizeof origin);
     if (rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
         log_write(LOG_LEVEL_INFO,
@@ -139,9 +151,7 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
                   !pools    ? "off"
                   : threads ? "filled by a thread"
                             : "filled on the application's calls",
-                  policy == NULL            ? "none"
-                  : policy_is_audit(policy) ? "audited"
-                                            : "in force");
+                  policy_text(policy_in_force(), policy, sizeof policy));
     else
         log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
                   config->target, origin, rv,

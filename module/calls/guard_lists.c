@@ -108,6 +108,15 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
+/* Flags of what a use is. */
+static const CK_FLAGS use_flags[USES] = {
+    [USE_DIGEST] = CKF_DIGEST,
+    [USE_SIGN] = CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY | CKF_VERIFY_RECOVER | CKF_MESSAGE_SIGN |
+                 CKF_MESSAGE_VERIFY,
+    [USE_CIPHER] = CKF_ENCRYPT | CKF_DECRYPT | CKF_WRAP | CKF_UNWRAP | CKF_MESSAGE_ENCRYPT |
+                   CKF_MESSAGE_DECRYPT,
+};
+
 CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo,
                              const struct p11_functions *functions)
 {
@@ -120,6 +129,9 @@ CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHA
     if (!enforced || rv != CKR_OK || pInfo == NULL)
         return rv;
 
+    for (int use = 0; use < USES; use++)
+        if (policy_denied_uses(policy, type) & 1u << use)
+            pInfo->flags &= ~use_flags[use];
     uint64_t least_bits = policy_min_key_bits(policy, type);
     CK_ULONG unit = least_bits != 0 ? unit_bits(type) : 0;
     if (unit == 0)

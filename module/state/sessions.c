@@ -287,9 +287,8 @@ bool session_is_gone(CK_RV rv)
     }
 }
 
-void session_set_operating(CK_SESSION_HANDLE handle, bool operating)
+void session_set_operating(struct session *session, bool operating)
 {
-    struct session *session = session_find(handle);
     if (session == NULL ||
         atomic_load_explicit(&session->operating, memory_order_relaxed) == operating ||
         atomic_exchange(&session->operating, operating) == operating)

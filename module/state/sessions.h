@@ -60,8 +60,8 @@ void sessions_close_end(void);
 /* True after such an answer to C_CloseSession: the session is no more. */
 bool session_is_gone(CK_RV rv);
 
-/* Notes that an operation began or ended on the session, and counts it for its slot. No lock. */
-void session_set_operating(CK_SESSION_HANDLE handle, bool operating);
+/* Notes that an operation began or ended on the session (NULL is fine), and counts it for its slot. No lock. */
+void session_set_operating(struct session *session, bool operating);
 
 /* The token answered rv, not CKR_OK, to a call on that session: what it tells of is made invalid. */
 void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv);

@@ -1,22 +1,38 @@
 /* fuzz_parameters.c - any mechanism with any parameter, and any attribute of a key.
  *
  * The input is four bytes of a mechanism's number, little-endian, and its parameter. Where the parameter has
- * a pointer to another mechanism, a second one is put there that is made of the same input.
+ * a pointer to another mechanism or to keys, one is put there that is made of the same input.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "guard/guard_parameters.h"
-#include "guard/key_facts.h"
+#include "guard/key.h"
+#include "guard/parameters.h"
+#include "state/memory.h"
+#include "target/target.h"
 
-enum { NUMBER_BYTES = 4 };
+enum { NUMBER_BYTES = 4, KEYS_MOST = 3 };
 
 /* Denies something of every kind. */
 static const char disabled[] =
     "MD5, SHA1, SHA256, SHA512, HmacSHA1, HmacSHA256, TLSv1, BLAKE2b-256, "
     "SHA384withRSASSA-PSS, CKM_HASH_ML_DSA_SHA3_256, RSA keySize < 2048, secp192r1, "
     "EC keySize < 224, AES keySize < 192, ML-DSA-44, DH keySize < 1024";
+
+/* There is no token here to read a key from. */
+struct p11_functions target_lists[TARGET_LISTS];
+
+void *memory_part(size_t part_bytes)
+{
+    return calloc(1, part_bytes);
+}
+
+struct slot *session_slot(CK_SESSION_HANDLE handle)
+{
+    (void)handle;
+    return NULL;
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,38 +52,64 @@ static void *exactly(const void *bytes, size_t len_bytes)
     return copy;
 }
 
-static const struct pointer {
+/* What pointers may lead to. */
+struct pointed {
+    CK_MECHANISM *inner;
+    void *oaep;
+    struct derived_key {
+        const CK_ATTRIBUTE *attributes;
+        CK_ULONG count;
+        CK_OBJECT_HANDLE *handle;
+    } * keys;
+};
+
+enum what {
+    IS_MECHANISM,
+    IS_DIGEST,
+    IS_HASH,
+    IS_MGF,
+    IS_KDF,
+    IS_PRF,
+    IS_INNER,
+    IS_OAEP,
+    IS_SIZES,
+    IS_KEYS
+};
+static const struct member {
     enum more_algorithms structure;
     size_t word;
-    bool is_mechanism;
-} pointers[] = {
-#define IS_MECHANISM 0
-#define IS_DIGEST    0
-#define IS_HASH      0
-#define IS_MGF       0
-#define IS_KDF       0
-#define IS_PRF       0
-#define IS_INNER     1
-#define IS_OAEP      2
-#define MEMBER(structure, word, type, name, what)                                                  \
-    {IS_##what == 0 ? MORE_NONE : MORE_##structure, word, IS_##what == 1},
+    enum what what;
+} members[] = {
+#define MEMBER(structure, word, type, name, what) {MORE_##structure, word, IS_##what},
 #include "guard/parameters.def"
 };
 
-/* Arbitrary bytes are no address that anybody may read. */
-static void set_pointers(uint64_t number, uint8_t *parameter, size_t len_bytes, CK_MECHANISM *inner,
-                         void *oaep)
+static void put_word(uint8_t *parameter, size_t len_bytes, size_t word, CK_ULONG value)
+{
+    if (len_bytes >= (word + 1) * sizeof value)
+        memcpy(parameter + word * sizeof value, &value, sizeof value);
+}
+
+/* Arbitrary bytes are no address that may be read. */
+static void set_pointers(uint64_t number, uint8_t *parameter, size_t len_bytes,
+                         const struct pointed *pointed)
 {
     const struct mechanism *row = mechanism_find(number);
-    for (size_t i = 0; row != NULL && i < sizeof pointers / sizeof *pointers; i++) {
-        size_t at = pointers[i].word * sizeof(CK_ULONG);
-        void *there = pointers[i].is_mechanism ? (void *)inner : oaep;
-        if (row->more != MORE_NONE && pointers[i].structure == row->more &&
-            len_bytes >= at + sizeof there)
-            memcpy(parameter + at, &there, sizeof there);
+    for (size_t i = 0; row != NULL && i < sizeof members / sizeof *members; i++) {
+        if (row->more == MORE_NONE || members[i].structure != row->more)
+            continue;
+        if (members[i].what == IS_INNER)
+            put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->inner);
+        if (members[i].what == IS_OAEP)
+            put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->oaep);
+        if (members[i].what == IS_KEYS) {
+            put_word(parameter, len_bytes, members[i].word, parameter[0] % (KEYS_MOST + 1));
+            put_word(parameter, len_bytes, members[i].word + 1, (CK_ULONG)pointed->keys);
+        }
     }
 }
 
+/* An attribute given twice denies what one of the two does. */
 static void fuzz_attribute(const struct policy *policy, uint64_t number, void *value,
                            size_t len_bytes)
 {
@@ -75,14 +117,20 @@ static void fuzz_attribute(const struct policy *policy, uint64_t number, void *v
         CKA_MODULUS,   CKA_MODULUS_BITS, CKA_PRIME,         CKA_PRIME_BITS, CKA_VALUE,
         CKA_VALUE_LEN, CKA_EC_PARAMS,    CKA_PARAMETER_SET, CKA_CLASS,      CKA_KEY_TYPE};
     CK_RV code;
+    bool unsure;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         CK_KEY_TYPE type = number % 0x50;
-        CK_ATTRIBUTE template[] = {{CKA_KEY_TYPE, &type, sizeof type},
-                                   {types[i], value, len_bytes}};
-        struct key_facts facts = key_facts_of(number);
-        key_facts_add(&facts, template, 2);
-        (void)key_facts_denied(policy, number, &facts, &code);
-        (void)template_is_key(template, 2);
+        CK_ATTRIBUTE template[] = {{types[i], value, len_bytes},
+                                   {CKA_KEY_TYPE, &type, sizeof type},
+                                   {types[i], value, len_bytes / 2}};
+        const CK_ATTRIBUTE *templates[] = {template, template + 2};
+        const struct policy_rule *one = templates_denied(policy, number, NULL, templates,
+                                                         (const CK_ULONG[]){2, 0}, &unsure, &code);
+        const struct policy_rule *both = templates_denied(policy, number, NULL, templates,
+                                                          (const CK_ULONG[]){2, 1}, &unsure, &code);
+        must(one == NULL || both != NULL);
+        (void)template_is_key(template, 3);
+        (void)template_tells_size(template, 3);
     }
 }
 
@@ -99,6 +147,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct policy *policy;
     uint32_t number;
+    CK_RV code;
     if (policy == NULL)
         policy = compile();
     if (size < NUMBER_BYTES)
@@ -108,27 +157,34 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     uint8_t *parameter = exactly(data + NUMBER_BYTES, size);
     uint8_t *inner_parameter = exactly(parameter, size);
-    void *oaep = exactly(&(const CK_RSA_PKCS_OAEP_PARAMS){.hashAlg = CKM_SHA_1, .mgf = 1},
-                         sizeof(CK_RSA_PKCS_OAEP_PARAMS));
+    CK_ATTRIBUTE attribute = {CKA_VALUE_LEN, inner_parameter, size};
     CK_MECHANISM inner = {size >= NUMBER_BYTES ? parameter[0] | (CK_ULONG)parameter[1] << 8 : 0,
                           inner_parameter, size};
+    struct derived_key keys[KEYS_MOST] = {{&attribute, 1, NULL}, {NULL, 1, NULL}};
+    struct pointed pointed = {
+        .inner = &inner,
+        .oaep = exactly(&(const CK_RSA_PKCS_OAEP_PARAMS){.hashAlg = CKM_SHA_1, .mgf = 1},
+                        sizeof(CK_RSA_PKCS_OAEP_PARAMS)),
+        .keys = exactly(keys, sizeof keys)};
+    const struct key_use use = {.templates = {&attribute}, .counts = {1}};
     fuzz_attribute(policy, number, parameter, size);
     /* A mechanism within itself, to any depth. */
-    set_pointers(inner.mechanism, inner_parameter, size, &inner, oaep);
-    set_pointers(number, parameter, size, &inner, oaep);
+    set_pointers(inner.mechanism, inner_parameter, size, &pointed);
+    set_pointers(number, parameter, size, &pointed);
 
     CK_MECHANISM whole = {number, parameter, size};
-    const struct policy_rule *denied = parameters_denied(policy, USE_SIGN, &whole);
-    must(parameters_denied(NULL, USE_SIGN, &whole) == NULL);
+    const struct policy_rule *denied = parameters_denied(policy, USE_SIGN, &whole, &use, &code);
+    must(parameters_denied(NULL, USE_SIGN, &whole, &use, &code) == NULL);
     /* What is seen in a part of the parameter is seen in the whole. */
     for (size_t len_bytes = 0; len_bytes < size && len_bytes < 100; len_bytes++) {
         void *part = exactly(parameter, len_bytes);
         CK_MECHANISM cut = {number, part, len_bytes};
-        must(parameters_denied(policy, USE_SIGN, &cut) == NULL || denied != NULL);
+        must(parameters_denied(policy, USE_SIGN, &cut, &use, &code) == NULL || denied != NULL);
         free(part);
     }
     free(parameter);
     free(inner_parameter);
-    free(oaep);
+    free(pointed.oaep);
+    free(pointed.keys);
     return 0;
 }

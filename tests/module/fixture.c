@@ -147,6 +147,16 @@ CK_FUNCTION_LIST_PTR bare_list(void)
     return list_of(open_target());
 }
 
+const struct p11_functions *newest_list(void)
+{
+    CK_VERSION version = {3, 2};
+    CK_INTERFACE *interface = NULL;
+    __typeof__(((struct p11_functions *)NULL)->C_GetInterface) get;
+    get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
+    EXPECT(get((CK_UTF8CHAR_PTR) "PKCS 11", &version, &interface, 0), CKR_OK);
+    return interface->pFunctionList;
+}
+
 CK_SLOT_ID first_slot(void)
 {
     CK_SLOT_ID slots[16];
@@ -179,14 +189,19 @@ static void let_a_user_log_in(CK_SLOT_ID slot, CK_UTF8CHAR *pin, CK_ULONG pin_by
     initialize();
 }
 
-CK_SLOT_ID softhsm_begin(const char *settings)
+void softhsm_prepare(void)
 {
-    CK_UTF8CHAR label[] = "tests                           ";
     FILE *conf = fopen(below("softhsm2.conf"), "we");
     ck_assert_ptr_nonnull(conf);
     fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
     fclose(conf);
     setenv("SOFTHSM2_CONF", below("softhsm2.conf"), 1);
+}
+
+CK_SLOT_ID softhsm_begin(const char *settings)
+{
+    CK_UTF8CHAR label[] = "tests                           ";
+    softhsm_prepare();
     proxy_before(softhsm, settings);
     initialize();
     EXPECT(fn->C_InitToken(first_slot(), so_pin, 8, label), CKR_OK);

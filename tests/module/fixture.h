@@ -50,9 +50,13 @@ void *target_symbol(const char *name);
 /* The target's own plain list, for what the application does without the proxy. */
 CK_FUNCTION_LIST_PTR bare_list(void);
 
+/* The proxy's list of 3.2, which the target must have. */
+const struct p11_functions *newest_list(void);
+
 /* Real targets with a token of their own, in root. And initialised behind the proxy: the slot of a token whose user can
  * log in with the PIN 1234. */
 extern const char softhsm[], softoken[];
+void softhsm_prepare(void); /* its configuration only */
 CK_SLOT_ID softhsm_begin(const char *settings);
 CK_SLOT_ID softoken_begin(const char *settings);
 CK_SLOT_ID first_slot(void);

@@ -1,5 +1,5 @@
 /* test_guard_keys.c - keys by size and curve: read once, forgotten when they may have changed. */
-#include "run.h"
+#include "fixture.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static struct keyring *keyring;
 static CK_SESSION_HANDLE session, kept_session;
 static CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
 
-static void begin(const char *settings)
+static void start(const char *settings)
 {
     proxy_before("keyring", settings);
     keyring = target_symbol("keyring");
@@ -27,14 +27,23 @@ static void has_rsa_key(CK_ULONG bits)
     keyring->value_bytes = bits / 8;
 }
 
+/* Ends the operation again: one is open at a time. */
+static CK_RV sign_by(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key)
+{
+    CK_RV rv = fn->C_SignInit(session, mechanism, key);
+    if (rv == CKR_OK)
+        EXPECT(fn->C_SignInit(session, NULL, CK_INVALID_HANDLE), CKR_OK);
+    return rv;
+}
+
 static CK_RV sign(CK_OBJECT_HANDLE key)
 {
-    return fn->C_SignInit(session, &rsa, key);
+    return sign_by(&rsa, key);
 }
 
 START_TEST(a_small_key_is_refused_before_the_token_hears_of_it)
 {
-    begin("x-disabled-algorithms: RSA keySize < 2048");
+    start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(1024);
     EXPECT(sign(1), CKR_KEY_SIZE_RANGE);
     ck_assert_uint_eq(keyring->calls, 0);
@@ -56,7 +65,7 @@ END_TEST
 
 START_TEST(without_key_rules_no_key_is_read)
 {
-    begin("x-disabled-algorithms: MD5");
+    start("x-disabled-algorithms: MD5");
     has_rsa_key(512);
     EXPECT(sign(1), CKR_OK);
     ck_assert_uint_eq(keyring->reads, 0);
@@ -65,7 +74,7 @@ END_TEST
 
 START_TEST(a_key_is_read_once)
 {
-    begin("x-disabled-algorithms: RSA keySize < 2048");
+    start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
     for (int i = 0; i < 10; i++)
         EXPECT(sign(1), CKR_OK);
@@ -106,7 +115,7 @@ static void close_all(void)
 
 static void log_in(void)
 {
-    fn->C_Login(session, CKU_USER, NULL, 0);
+    EXPECT(fn->C_Login(session, CKU_USER, NULL, 0), CKR_OK);
 }
 
 static void log_out(void)
@@ -128,18 +137,27 @@ static void start_anew(void)
 
 static const struct {
     void (*happens)(void);
-    bool token_keys_too;
+    bool forgets_token_keys;
+    bool logged_in;
 } events[] = {
-    {destroy, true},    {set_attribute, true}, {close_session, false}, {close_last_session, true},
-    {close_all, true},  {log_in, true},        {log_out, true},        {init_token, true},
-    {start_anew, true},
+    {destroy, true, false},
+    {set_attribute, true, false},
+    {close_session, false, false},
+    {close_last_session, false, false},
+    {close_last_session, true, true},
+    {close_all, false, false},
+    {close_all, true, true},
+    {log_in, true, false},
+    {log_out, true, true},
+    {init_token, true, false},
+    {start_anew, true, false},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
 /* The handle then stands for another key, which is small. */
 START_TEST(what_may_have_changed_is_read_again)
 {
-    begin("x-disabled-algorithms: RSA keySize < 2048");
+    start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
     EXPECT(sign(1), CKR_OK);
     events[_i].happens();
@@ -148,152 +166,62 @@ START_TEST(what_may_have_changed_is_read_again)
 }
 END_TEST
 
-/* A session's end takes its own keys with it, and no others. */
+/* A session's end takes its own keys with it, and those on the token if it was the user's last one. */
 START_TEST(a_key_on_the_token_outlives_a_session)
 {
-    begin("x-disabled-algorithms: RSA keySize < 2048");
+    start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
     keyring->key_on_token = CK_TRUE;
+    if (events[_i].logged_in)
+        log_in();
     EXPECT(sign(1), CKR_OK);
     keyring->reads = 0;
     events[_i].happens();
     EXPECT(sign(1), CKR_OK);
-    ck_assert_int_eq(keyring->reads != 0, events[_i].token_keys_too);
+    ck_assert_int_eq(keyring->reads != 0, events[_i].forgets_token_keys);
 }
 END_TEST
 
-static CK_KEY_TYPE rsa_type = CKK_RSA, aes_type = CKK_AES, ec_type = CKK_EC;
-static CK_OBJECT_CLASS private_key = CKO_PRIVATE_KEY, certificate = CKO_CERTIFICATE;
-static CK_ULONG bits_1024 = 1024, bits_2048 = 2048, bytes_16 = 16, bytes_32 = 32;
-static CK_BYTE p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
-static CK_BYTE p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
-static CK_BYTE modulus[256] = {0};
-
-#define NUMBER(type, value)                                                                        \
-    {                                                                                              \
-        type, &value, sizeof value                                                                 \
-    }
-#define BYTES(type, value)                                                                         \
-    {                                                                                              \
-        type, value, sizeof value - 1                                                              \
-    }
-
-static CK_RV make_pair(CK_MECHANISM_TYPE type, CK_ATTRIBUTE *public, CK_ULONG count)
+static void has_ec_key(const void *params, size_t params_bytes)
 {
-    CK_MECHANISM mechanism = {type, NULL, 0};
-    CK_OBJECT_HANDLE one = CK_INVALID_HANDLE, other = CK_INVALID_HANDLE;
-    return fn->C_GenerateKeyPair(session, &mechanism, public, count, NULL, 0, &one, &other);
-}
-
-/* The type may stand in one template and the size in the other; the public one decides. */
-START_TEST(both_templates_of_a_pair_are_looked_at)
-{
-    CK_MECHANISM rsa_gen = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0}, unknown = {0x80004711, NULL, 0};
-    CK_OBJECT_HANDLE one = CK_INVALID_HANDLE, other = CK_INVALID_HANDLE;
-    CK_ATTRIBUTE small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)},
-                 large[] = {NUMBER(CKA_MODULUS_BITS, bits_2048)};
-    CK_ATTRIBUTE type[] = {NUMBER(CKA_KEY_TYPE, rsa_type)};
-    begin("x-disabled-algorithms: RSA keySize < 2048");
-    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, small, 1, large, 1, &one, &other),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &rsa_gen, NULL, 0, small, 1, &one, &other),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &unknown, small, 1, type, 1, &one, &other),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, small, 1, &one, &other),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &unknown, type, 1, large, 1, &one, &other), CKR_OK);
-}
-END_TEST
-
-START_TEST(templates_of_generated_keys_are_looked_at)
-{
-    CK_OBJECT_HANDLE key = CK_INVALID_HANDLE;
-    CK_MECHANISM aes = {CKM_AES_KEY_GEN, NULL, 0};
-    CK_ATTRIBUTE small[] = {NUMBER(CKA_MODULUS_BITS, bits_1024)};
-    CK_ATTRIBUTE large[] = {NUMBER(CKA_KEY_TYPE, rsa_type), NUMBER(CKA_MODULUS_BITS, bits_2048)};
-    CK_ATTRIBUTE wrong[] = {{CKA_MODULUS_BITS, &bits_1024, 3}, {CKA_MODULUS_BITS, NULL, 8}};
-    CK_ATTRIBUTE curve_192[] = {BYTES(CKA_EC_PARAMS, p192)};
-    CK_ATTRIBUTE curve_256[] = {BYTES(CKA_EC_PARAMS, p256)};
-    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_VALUE_LEN, bytes_16)};
-    CK_ATTRIBUTE aes_256[] = {NUMBER(CKA_VALUE_LEN, bytes_32)};
-    begin("x-disabled-algorithms: RSA keySize < 2048, secp192r1, AES keySize < 256");
-    EXPECT(make_pair(CKM_RSA_PKCS_KEY_PAIR_GEN, small, 1), CKR_KEY_SIZE_RANGE);
-    EXPECT(make_pair(CKM_EC_KEY_PAIR_GEN, curve_192, 1), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(fn->C_GenerateKey(session, &aes, aes_128, 1, &key), CKR_KEY_SIZE_RANGE);
-    ck_assert_uint_eq(keyring->calls, 0);
-    EXPECT(make_pair(CKM_RSA_PKCS_KEY_PAIR_GEN, large, 2), CKR_OK);
-    EXPECT(make_pair(CKM_RSA_PKCS_KEY_PAIR_GEN, wrong, 2), CKR_OK);
-    EXPECT(make_pair(CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 2), CKR_OK);
-    EXPECT(make_pair(CKM_EC_KEY_PAIR_GEN, curve_256, 1), CKR_OK);
-    EXPECT(fn->C_GenerateKey(session, &aes, aes_256, 1, &key), CKR_OK);
-    ck_assert_uint_eq(keyring->reads, 0);
-}
-END_TEST
-
-static CK_RV import(CK_ATTRIBUTE *template, CK_ULONG count)
-{
-    CK_OBJECT_HANDLE object;
-    return fn->C_CreateObject(session, template, count, &object);
-}
-
-START_TEST(imported_keys_are_looked_at)
-{
-    modulus[128] = 0x80; /* 1024 bits */
-    CK_ATTRIBUTE key[] = {NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, rsa_type),
-                          NUMBER(CKA_MODULUS, modulus)};
-    CK_ATTRIBUTE ec[] = {NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, ec_type),
-                         BYTES(CKA_EC_PARAMS, p192)};
-    CK_ATTRIBUTE aes[] = {
-        NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, aes_type), {CKA_VALUE, p256, 16}};
-    CK_ATTRIBUTE other[] = {NUMBER(CKA_CLASS, certificate), NUMBER(CKA_KEY_TYPE, rsa_type),
-                            NUMBER(CKA_MODULUS, modulus)};
-    begin("x-disabled-algorithms: RSA keySize < 2048, secp192r1, AES keySize < 256");
-    EXPECT(import(key, 3), CKR_KEY_SIZE_RANGE);
-    EXPECT(import(ec, 3), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(import(aes, 3), CKR_KEY_SIZE_RANGE);
-    EXPECT(import(other, 3), CKR_OK);
-    EXPECT(import(NULL, 3), CKR_OK);
-    modulus[0] = 0x80;
-    EXPECT(import(key, 3), CKR_OK);
-}
-END_TEST
-
-/* No template says how long an unwrapped RSA key is. */
-START_TEST(a_denied_key_that_was_derived_is_destroyed_again)
-{
-    CK_MECHANISM mechanism = {CKM_AES_ECB, NULL, 0};
-    CK_OBJECT_HANDLE key = 4711;
-    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
-    begin(_i == 0
-              ? "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256"
-              : "x-disabled-algorithms: RSA keySize < 2048, AES keySize < 256\nx-policy: audit");
-    has_rsa_key(1024);
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, NULL, 0, &key),
-           _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
-    ck_assert_uint_eq(key, _i == 0 ? CK_INVALID_HANDLE : 77);
-    ck_assert_uint_eq(keyring->destroyed, _i == 0 ? 1 : 0);
-    keyring->calls = 0;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, aes_128, 2, &key),
-           _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
-    ck_assert_uint_eq(keyring->calls, _i == 0 ? 0 : 1);
-}
-END_TEST
-
-/* Rules about a mechanism are about the keys that it works with: an AES key from ECDH is no ECDH key. */
-START_TEST(a_derived_key_is_not_measured_by_its_mechanism)
-{
-    CK_MECHANISM ecdh = {CKM_ECDH1_DERIVE, NULL, 0};
-    CK_OBJECT_HANDLE key;
-    CK_ATTRIBUTE aes_128[] = {NUMBER(CKA_KEY_TYPE, aes_type), NUMBER(CKA_VALUE_LEN, bytes_16)};
-    begin("x-disabled-algorithms: ECDH keySize < 224");
     keyring->key_type = CKK_EC;
     keyring->attribute = CKA_EC_PARAMS;
-    memcpy(keyring->value, p256, sizeof p256 - 1);
-    keyring->value_bytes = sizeof p256 - 1;
-    EXPECT(fn->C_DeriveKey(session, &ecdh, 1, aes_128, 2, &key), CKR_OK);
-    memcpy(keyring->value, p192, sizeof p192 - 1);
-    EXPECT(fn->C_DeriveKey(session, &ecdh, 2, aes_128, 2, &key), CKR_KEY_SIZE_RANGE);
+    memcpy(keyring->value, params, params_bytes);
+    keyring->value_bytes = params_bytes;
+}
+
+static const char p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
+static const char p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
+
+/* Nor what stands for a known curve in another way than DER has it, since tokens differ in what they take. */
+START_TEST(a_curve_that_is_not_known_is_denied)
+{
+    static const char *const unknown[] = {
+        "\x06\x04\x2b\x81\x04\x7f",                     /* an OID of no known curve */
+        "\x06\x81\x08\x2a\x86\x48\xce\x3d\x03\x01\x07", /* a long length */
+        "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x05", /* bytes behind it */
+        "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01",         /* cut off */
+        "\x06\x09\x80\x2a\x86\x48\xce\x3d\x03\x01\x07", /* an arc that begins with nothing */
+        "\x30\x03\x02\x01\x01",                         /* explicit, with no order */
+        "\x13\x09nistp9999",                            /* a name */
+        "",
+    };
+    static const CK_BYTE much[KEYRING_BYTES];
+    CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
+    start(_i == 0   ? "x-disabled-algorithms: secp192r1"
+          : _i == 1 ? "x-disabled-algorithms: EC keySize < 224"
+                    : "x-disabled-algorithms: RSA keySize < 2048");
+    CK_OBJECT_HANDLE key = 1;
+    CK_RV wanted = _i == 2 ? CKR_OK : CKR_CURVE_NOT_SUPPORTED;
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++, key++) {
+        has_ec_key(unknown[i], strlen(unknown[i]));
+        CK_RV got = sign_by(&ecdsa, key);
+        ck_assert_msg(got == wanted, "row %zu: 0x%lx", i, got);
+    }
+    has_ec_key(much, sizeof much);
+    EXPECT(sign_by(&ecdsa, key++), wanted);
+    has_ec_key(p256, sizeof p256 - 1);
+    EXPECT(sign_by(&ecdsa, key++), CKR_OK);
 }
 END_TEST
 
@@ -301,19 +229,56 @@ START_TEST(parameter_sets_and_curves_have_their_codes)
 {
     static const CK_ULONG ml_dsa_44 = 1;
     CK_MECHANISM ml_dsa = {0x1d, NULL, 0}, ecdsa = {CKM_ECDSA, NULL, 0};
-    begin("x-disabled-algorithms: ML-DSA-44, secp192r1");
+    start("x-disabled-algorithms: ML-DSA-44, secp192r1");
     keyring->key_type = 0x4a;
     keyring->attribute = CKA_PARAMETER_SET;
     memcpy(keyring->value, &ml_dsa_44, sizeof ml_dsa_44);
     keyring->value_bytes = sizeof ml_dsa_44;
-    EXPECT(fn->C_SignInit(session, &ml_dsa, 1), CKR_KEY_SIZE_RANGE);
+    EXPECT(sign_by(&ml_dsa, 1), CKR_KEY_SIZE_RANGE);
     keyring->value[0] = 2;
-    EXPECT(fn->C_SignInit(session, &ml_dsa, 2), CKR_OK);
-    keyring->key_type = CKK_EC;
-    keyring->attribute = CKA_EC_PARAMS;
-    memcpy(keyring->value, p192, sizeof p192 - 1);
-    keyring->value_bytes = sizeof p192 - 1;
-    EXPECT(fn->C_SignInit(session, &ecdsa, 3), CKR_CURVE_NOT_SUPPORTED);
+    EXPECT(sign_by(&ml_dsa, 2), CKR_OK);
+    has_ec_key(p192, sizeof p192 - 1);
+    EXPECT(sign_by(&ecdsa, 3), CKR_CURVE_NOT_SUPPORTED);
+}
+END_TEST
+
+static CK_OBJECT_HANDLE derived = 4711;
+
+static CK_RV derive(CK_MECHANISM_TYPE type, CK_OBJECT_HANDLE from, CK_ATTRIBUTE *template,
+                    CK_ULONG count)
+{
+    CK_MECHANISM mechanism = {type, NULL, 0};
+    return fn->C_DeriveKey(session, &mechanism, from, template, count, &derived);
+}
+
+/* No template says how long an unwrapped RSA key is. */
+START_TEST(a_denied_key_that_was_derived_is_destroyed_again)
+{
+    start(_i == 0 ? "x-disabled-algorithms: RSA keySize < 2048"
+                  : "x-disabled-algorithms: RSA keySize < 2048\nx-policy: audit");
+    has_rsa_key(1024);
+    EXPECT(derive(CKM_AES_ECB, 0, NULL, 0), _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
+    ck_assert_uint_eq(derived, _i == 0 ? CK_INVALID_HANDLE : KEYRING_MADE);
+    ck_assert_uint_eq(keyring->destroyed, _i == 0 ? 1 : 0);
+    EXPECT(fn->C_DeriveKey(session, &rsa, 0, NULL, 0, NULL), CKR_OK);
+    has_rsa_key(2048);
+    EXPECT(derive(CKM_AES_ECB, 0, NULL, 0), CKR_OK);
+    ck_assert_uint_eq(derived, KEYRING_MADE);
+}
+END_TEST
+
+/* Rules about a mechanism are about the keys that it works with: an AES key from ECDH is no ECDH key. */
+START_TEST(a_derived_key_is_not_measured_by_its_mechanism)
+{
+    CK_KEY_TYPE aes = CKK_AES;
+    CK_ULONG bytes_16 = 16;
+    CK_ATTRIBUTE aes_128[] = {{CKA_KEY_TYPE, &aes, sizeof aes},
+                              {CKA_VALUE_LEN, &bytes_16, sizeof bytes_16}};
+    start("x-disabled-algorithms: ECDH keySize < 224");
+    has_ec_key(p256, sizeof p256 - 1);
+    EXPECT(derive(CKM_ECDH1_DERIVE, 1, aes_128, 2), CKR_OK);
+    has_ec_key(p192, sizeof p192 - 1);
+    EXPECT(derive(CKM_ECDH1_DERIVE, 2, aes_128, 2), CKR_KEY_SIZE_RANGE);
 }
 END_TEST
 
@@ -324,12 +289,10 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_key_is_read_once);
     tcase_add_loop_test(tcase, what_may_have_changed_is_read_again, 0, EVENTS);
     tcase_add_loop_test(tcase, a_key_on_the_token_outlives_a_session, 0, EVENTS);
-    tcase_add_test(tcase, both_templates_of_a_pair_are_looked_at);
-    tcase_add_test(tcase, templates_of_generated_keys_are_looked_at);
-    tcase_add_test(tcase, imported_keys_are_looked_at);
+    tcase_add_loop_test(tcase, a_curve_that_is_not_known_is_denied, 0, 3);
+    tcase_add_test(tcase, parameter_sets_and_curves_have_their_codes);
     tcase_add_loop_test(tcase, a_denied_key_that_was_derived_is_destroyed_again, 0, 2);
     tcase_add_test(tcase, a_derived_key_is_not_measured_by_its_mechanism);
-    tcase_add_test(tcase, parameter_sets_and_curves_have_their_codes);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* test_guard_lists.c - what the lists of mechanisms show, and how what is disabled can be written down. */
-#include "run.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -9,13 +9,11 @@
 
 #include "keyring.h"
 
-static const char softhsm[] = "/usr/lib/softhsm/libsofthsm2.so";
-
 #define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
 
 static struct keyring *keyring;
 
-static void begin(const char *settings)
+static void start(const char *settings)
 {
     proxy_before("keyring", settings);
     keyring = target_symbol("keyring");
@@ -28,13 +26,34 @@ static void has(const CK_MECHANISM_TYPE *types, size_t count)
     keyring->count = count;
 }
 
+static bool is_shown(CK_MECHANISM_TYPE type)
+{
+    CK_MECHANISM_TYPE list[1024];
+    CK_ULONG count = 1024;
+    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
+    for (CK_ULONG i = 0; i < count; i++)
+        if (list[i] == type)
+            return true;
+    return false;
+}
+
+static void put(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 START_TEST(the_two_calls_are_about_the_filtered_list)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142,
                                             CKM_MD5_HMAC};
     CK_MECHANISM_TYPE list[8];
     CK_ULONG count = 99;
-    begin("x-disabled-algorithms: MD5");
+    start("x-disabled-algorithms: MD5");
     has(all, sizeof all / sizeof *all);
     EXPECT(fn->C_GetMechanismList(0, NULL, &count), CKR_OK);
     ck_assert_uint_eq(count, 3);
@@ -55,7 +74,7 @@ START_TEST(a_long_list_that_grows_is_read_in_one_piece)
 {
     static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
     CK_ULONG count = KEYRING_MECHANISMS;
-    begin("x-disabled-algorithms: 0x80000003");
+    start("x-disabled-algorithms: 0x80000003");
     for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
         keyring->mechanisms[i] = 0x80000000 + i;
     keyring->count = 1500;
@@ -82,7 +101,7 @@ static CK_ULONG least_size(CK_MECHANISM_TYPE type)
 START_TEST(info_is_refused_or_says_the_raised_size)
 {
     CK_MECHANISM_INFO info;
-    begin("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
+    start("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
           "DES keySize < 60, EC keySize < 224");
     keyring->info = (CK_MECHANISM_INFO){.ulMinKeySize = 16, .ulMaxKeySize = 4096};
     EXPECT(fn->C_GetMechanismInfo(0, CKM_MD5_RSA_PKCS, &info), CKR_MECHANISM_INVALID);
@@ -96,6 +115,33 @@ START_TEST(info_is_refused_or_says_the_raised_size)
     ck_assert_uint_eq(least_size(CKM_DES3_CBC), 16);
     keyring->info.ulMinKeySize = 3072;
     ck_assert_uint_eq(least_size(CKM_RSA_PKCS), 3072);
+}
+END_TEST
+
+/* A list of java.security's own kind denies a mechanism to some of what it can do. */
+START_TEST(info_says_only_what_is_permitted)
+{
+    static const CK_MECHANISM_TYPE all[] = {CKM_RSA_PKCS, CKM_MD5, CKM_AES_CBC};
+    static const CK_FLAGS sign = CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY | CKF_VERIFY_RECOVER;
+    static const CK_FLAGS cipher = CKF_ENCRYPT | CKF_DECRYPT | CKF_WRAP | CKF_UNWRAP;
+    CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
+    CK_MECHANISM_INFO info;
+    char settings[256];
+    put("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA, MessageDigest.MD5\n");
+    snprintf(settings, sizeof settings, "x-disabled-algorithms-file: %s/crypto", root);
+    start(settings);
+    has(all, 3);
+    keyring->info.flags = CKF_HW | sign | cipher;
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &info), CKR_OK);
+    ck_assert_uint_eq(info.flags, CKF_HW | sign);
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_AES_CBC, &info), CKR_OK);
+    ck_assert_uint_eq(info.flags, CKF_HW | sign | cipher);
+    EXPECT(fn->C_GetMechanismInfo(0, CKM_MD5, &info), CKR_MECHANISM_INVALID);
+    ck_assert(is_shown(CKM_RSA_PKCS) && !is_shown(CKM_MD5) && is_shown(CKM_AES_CBC));
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    EXPECT(fn->C_EncryptInit(session, &rsa, 1), CKR_MECHANISM_INVALID);
+    EXPECT(fn->C_UnwrapKey(session, &rsa, 1, NULL, 0, NULL, 0, NULL), CKR_MECHANISM_INVALID);
+    EXPECT(fn->C_SignInit(session, &rsa, 1), CKR_OK);
 }
 END_TEST
 
@@ -117,8 +163,8 @@ static uint64_t print_with(const char *item)
     snprintf(settings, sizeof settings, "x-target: %s\nx-log: off\nx-disabled-algorithms:%s%s",
              target_path("keyring"), item[0] != '\0' ? " " : "", item);
     proxy_configured(settings);
-    target = dlopen(target_path("keyring"), RTLD_NOW | RTLD_LOCAL);
-    keyring = target_symbol("keyring");
+    keyring = dlsym(dlopen(target_path("keyring"), RTLD_NOW | RTLD_LOCAL), "keyring");
+    ck_assert_ptr_nonnull(keyring);
     for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
         keyring->mechanisms[i] = i;
     keyring->count = KEYRING_MECHANISMS;
@@ -145,27 +191,6 @@ START_TEST(separators_and_case_make_no_difference)
 }
 END_TEST
 
-static bool is_shown(CK_MECHANISM_TYPE type)
-{
-    CK_MECHANISM_TYPE list[1024];
-    CK_ULONG count = 1024;
-    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
-    for (CK_ULONG i = 0; i < count; i++)
-        if (list[i] == type)
-            return true;
-    return false;
-}
-
-static void put(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void point_link_to(const char *name)
 {
     char link[128], fresh[128];
@@ -186,7 +211,7 @@ START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
     point_link_to("first");
     snprintf(settings, sizeof settings,
              "x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s/policy", root);
-    begin(settings);
+    start(settings);
     has(all, sizeof all / sizeof *all);
     ck_assert(!is_shown(CKM_MD5) && !is_shown(CKM_SHA_1) && !is_shown(CKM_DES_CBC) &&
               is_shown(CKM_RC4));
@@ -217,32 +242,24 @@ END_TEST
 /* SoftHSM's list and what it says of each, with the policy as given and without the proxy. */
 static void compare_with_softhsm(const char *settings, bool (*may_go)(CK_MECHANISM_TYPE))
 {
-    CK_FUNCTION_LIST *bare;
     CK_MECHANISM_TYPE ours[1024], theirs[1024];
     CK_ULONG our_count = 1024, their_count = 1024, gone = 0;
-    CK_SLOT_ID slots[8];
-    CK_ULONG slot_count = 8;
-    char path[128], conf[256];
-    snprintf(path, sizeof path, "%s/softhsm2.conf", root);
-    snprintf(conf, sizeof conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
-    put("softhsm2.conf", conf);
-    setenv("SOFTHSM2_CONF", path, 1);
+    softhsm_prepare();
     proxy_before(softhsm, settings);
     initialize();
-    void *module = dlopen(softhsm, RTLD_NOW | RTLD_LOCAL);
-    EXPECT(((CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList"))(&bare), CKR_OK);
-    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &slot_count), CKR_OK);
-    EXPECT(fn->C_GetMechanismList(slots[0], ours, &our_count), CKR_OK);
-    EXPECT(bare->C_GetMechanismList(slots[0], theirs, &their_count), CKR_OK);
+    CK_FUNCTION_LIST_PTR bare = bare_list();
+    CK_SLOT_ID slot = first_slot();
+    EXPECT(fn->C_GetMechanismList(slot, ours, &our_count), CKR_OK);
+    EXPECT(bare->C_GetMechanismList(slot, theirs, &their_count), CKR_OK);
     for (CK_ULONG i = 0; i < their_count; i++) {
         CK_MECHANISM_INFO one = {0}, other = {0};
-        EXPECT(bare->C_GetMechanismInfo(slots[0], theirs[i], &other), CKR_OK);
+        EXPECT(bare->C_GetMechanismInfo(slot, theirs[i], &other), CKR_OK);
         if (gone + our_count > i && ours[i - gone] == theirs[i]) {
-            EXPECT(fn->C_GetMechanismInfo(slots[0], theirs[i], &one), CKR_OK);
+            EXPECT(fn->C_GetMechanismInfo(slot, theirs[i], &one), CKR_OK);
             ck_assert_mem_eq(&one, &other, sizeof one);
         } else {
             ck_assert_msg(may_go != NULL && may_go(theirs[i]), "0x%lx is gone", theirs[i]);
-            EXPECT(fn->C_GetMechanismInfo(slots[0], theirs[i], &one), CKR_MECHANISM_INVALID);
+            EXPECT(fn->C_GetMechanismInfo(slot, theirs[i], &one), CKR_MECHANISM_INVALID);
             gone++;
         }
     }
@@ -289,16 +306,16 @@ START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
 {
     CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
     CK_INTERFACE *interface = NULL;
-    setenv("RECORDING_INTERFACES", "vendor 3.0 2.40", 1);
-    proxy_before("recording", _i == 0   ? "x-disabled-algorithms: MD5"
-                              : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit"
-                              : _i == 2 ? "x-disabled-algorithms: , ,"
-                                        : "");
+    script("interfaces vendor 3.0 2.40");
+    proxy_with(_i == 0   ? "x-disabled-algorithms: MD5"
+               : _i == 1 ? "x-disabled-algorithms: MD5\nx-policy: audit"
+               : _i == 2 ? "x-disabled-algorithms: , ,"
+                         : "");
     get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
     ck_assert_uint_eq(count_interfaces(), _i == 0 ? 2 : 3);
     EXPECT(get(NULL, NULL, &interface, 0), CKR_OK);
     ck_assert_int_eq(strcmp((char *)interface->pInterfaceName, "PKCS 11") == 0, _i == 0);
-    EXPECT(get((CK_UTF8CHAR_PTR) "Vendor recording", NULL, &interface, 0),
+    EXPECT(get((CK_UTF8CHAR_PTR) "Vendor scripted", NULL, &interface, 0),
            _i == 0 ? CKR_ARGUMENTS_BAD : CKR_OK);
 }
 END_TEST
@@ -308,6 +325,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, the_two_calls_are_about_the_filtered_list);
     tcase_add_test(tcase, a_long_list_that_grows_is_read_in_one_piece);
     tcase_add_test(tcase, info_is_refused_or_says_the_raised_size);
+    tcase_add_test(tcase, info_says_only_what_is_permitted);
     tcase_add_test(tcase, separators_and_case_make_no_difference);
     tcase_add_test(tcase, a_list_file_behind_a_link_is_read_again_at_each_initialize);
     tcase_add_loop_test(tcase, an_empty_list_is_no_policy, 0, 4);

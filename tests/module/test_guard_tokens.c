@@ -1,7 +1,6 @@
 /* test_guard_tokens.c - the policy before real tokens with real keys: SoftHSM, and NSS's softoken. */
-#include "run.h"
+#include "fixture.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +10,8 @@ static const struct token {
     const char *path, *settings;
     bool needs_login;
 } tokens[] = {
-    {"/usr/lib/softhsm/libsofthsm2.so", "", true},
-    {"/usr/lib/x86_64-linux-gnu/libsoftokn3.so",
+    {softhsm, "", true},
+    {softoken,
      "x-target-init: configdir='' certPrefix='' keyPrefix='' secmod='' "
      "flags=noModDB,noCertDB,readOnly\n",
      false},
@@ -44,33 +43,23 @@ static void make_softhsm_token(CK_SLOT_ID slot)
     EXPECT(fn->C_CloseSession(so), CKR_OK);
 }
 
-/* False if that token is not installed. */
-static bool begin(int number, const char *settings)
+#define IS_THERE() SKIP_IF(access(tokens[_i].path, R_OK) != 0, "the token is not installed")
+
+static void start(int number, const char *settings)
 {
     const struct token *token = &tokens[number];
-    char whole[512], path[128];
-    CK_SLOT_ID slots[16];
-    CK_ULONG count = 16;
-    if (access(token->path, R_OK) != 0)
-        return false;
-    snprintf(path, sizeof path, "%s/softhsm2.conf", root);
-    FILE *conf = fopen(path, "we");
-    ck_assert_ptr_nonnull(conf);
-    fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
-    fclose(conf);
-    setenv("SOFTHSM2_CONF", path, 1);
+    char whole[512];
+    softhsm_prepare();
     snprintf(whole, sizeof whole, "%s%s", token->settings, settings);
     proxy_before(token->path, whole);
     initialize();
-    void *module = dlopen(token->path, RTLD_NOW | RTLD_LOCAL);
-    EXPECT(((CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList"))(&bare), CKR_OK);
-    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
+    bare = bare_list();
+    CK_SLOT_ID slot = first_slot();
     if (token->needs_login)
-        make_softhsm_token(slots[0]);
-    session = open_session(slots[0], CKF_RW_SESSION);
+        make_softhsm_token(slot);
+    session = open_session(slot, CKF_RW_SESSION);
     if (token->needs_login)
         EXPECT(fn->C_Login(session, CKU_USER, pin, sizeof pin - 1), CKR_OK);
-    return true;
 }
 
 struct pair {
@@ -117,8 +106,8 @@ START_TEST(rsa_keys_are_measured)
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
     CK_ULONG signature_bytes;
     struct pair small, large, none;
-    if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: RSA keySize < 2048");
     EXPECT(make_rsa(fn, 1024, &none), CKR_KEY_SIZE_RANGE);
     EXPECT(make_rsa(bare, 1024, &small), CKR_OK);
     EXPECT(make_rsa(fn, 2048, &large), CKR_OK);
@@ -145,8 +134,8 @@ START_TEST(an_imported_rsa_key_is_measured)
                           {CKA_MODULUS, modulus, 128},
                           {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
     CK_OBJECT_HANDLE object;
-    if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: RSA keySize < 2048");
     memset(modulus, 0xff, sizeof modulus);
     EXPECT(fn->C_CreateObject(session, key, 4, &object), CKR_KEY_SIZE_RANGE);
     key[2].ulValueLen = 256;
@@ -177,8 +166,8 @@ START_TEST(an_unwrapped_rsa_key_is_measured)
                              {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
     CK_ATTRIBUTE private[] = {{CKA_EXTRACTABLE, &yes, sizeof yes}, {CKA_SENSITIVE, &no, sizeof no}};
     struct pair small, large;
-    if (!begin(_i, "x-disabled-algorithms: RSA keySize < 2048"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: RSA keySize < 2048");
     if (wrap.mechanism == CKM_AES_CBC_PAD) {
         wrap.pParameter = iv;
         wrap.ulParameterLen = sizeof iv;
@@ -211,8 +200,8 @@ START_TEST(curves_are_known)
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
     CK_ULONG signature_bytes;
     struct pair one, other;
-    if (!begin(_i, "x-disabled-algorithms: secp256r1"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: secp256r1");
     EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_CURVE_NOT_SUPPORTED);
     EXPECT(make(bare, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_OK);
     EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, permitted, &other), CKR_OK);
@@ -230,8 +219,8 @@ START_TEST(the_digest_in_a_digest_info_is_seen)
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
     CK_ULONG signature_bytes;
     struct pair pair;
-    if (!begin(_i, "x-disabled-algorithms: MD5withRSA"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: MD5withRSA");
     EXPECT(make_rsa(fn, 2048, &pair), CKR_OK);
     for (int i = 0; i < 3; i++) {
         EXPECT(sign(&rsa, pair.private, md5_info, sizeof md5_info, signature, &signature_bytes),
@@ -240,7 +229,45 @@ START_TEST(the_digest_in_a_digest_info_is_seen)
         EXPECT(verify(&rsa, pair.public, md5_info, sizeof md5_info, signature, signature_bytes),
                CKR_DATA_INVALID);
         EXPECT(verify(&rsa, pair.public, sha256_info, 51, signature, signature_bytes), CKR_OK);
+        EXPECT(fn->C_SignInit(session, &rsa, pair.private), CKR_OK);
+        EXPECT(fn->C_SignUpdate(session, md5_info, sizeof md5_info), CKR_DATA_INVALID);
     }
+}
+END_TEST
+
+/* Encrypting with a public key what stands in a signature, and decrypting with the private one what is to be signed. */
+START_TEST(raw_rsa_by_other_functions_is_seen)
+{
+    CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0}, raw = {CKM_RSA_X_509, NULL, 0};
+    CK_BYTE block[256], output[SIGNATURE_MOST_BYTES];
+    CK_ULONG bits = 2048, output_bytes;
+    CK_ATTRIBUTE public[] = {{CKA_MODULUS_BITS, &bits, sizeof bits},
+                             {CKA_PUBLIC_EXPONENT, f4, sizeof f4},
+                             {CKA_ENCRYPT, &yes, sizeof yes}};
+    CK_ATTRIBUTE private[] = {{CKA_DECRYPT, &yes, sizeof yes}};
+    CK_MECHANISM generate = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0};
+    struct pair pair;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: MD5");
+    EXPECT(fn->C_GenerateKeyPair(session, &generate, public, 3, private, 1, &pair.public,
+                                 &pair.private),
+           CKR_OK);
+    memset(block, 0xff, sizeof block);
+    block[0] = 0x00;
+    block[1] = 0x01;
+    block[sizeof block - sizeof md5_info - 1] = 0x00;
+    memcpy(block + sizeof block - sizeof md5_info, md5_info, sizeof md5_info);
+    for (int i = 0; i < 3; i++) {
+        output_bytes = sizeof output;
+        EXPECT(fn->C_EncryptInit(session, &rsa, pair.public), CKR_OK);
+        EXPECT(fn->C_Encrypt(session, md5_info, sizeof md5_info, output, &output_bytes),
+               CKR_DATA_INVALID);
+        EXPECT(fn->C_DecryptInit(session, &raw, pair.private), CKR_OK);
+        EXPECT(fn->C_Decrypt(session, block, sizeof block, output, &output_bytes),
+               CKR_DATA_INVALID);
+    }
+    EXPECT(fn->C_EncryptInit(session, &rsa, pair.public), CKR_OK);
+    EXPECT(fn->C_Encrypt(session, sha256_info, 51, output, &output_bytes), CKR_OK);
 }
 END_TEST
 
@@ -253,8 +280,8 @@ START_TEST(hashes_of_pss_and_oaep_are_seen)
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
     CK_ULONG signature_bytes;
     struct pair pair;
-    if (!begin(_i, "x-disabled-algorithms: SHA-1"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: SHA-1");
     EXPECT(make_rsa(fn, 2048, &pair), CKR_OK);
     EXPECT(fn->C_SignInit(session, &signs, pair.private), CKR_MECHANISM_PARAM_INVALID);
     EXPECT(fn->C_EncryptInit(session, &encrypts, pair.public), CKR_MECHANISM_PARAM_INVALID);
@@ -271,8 +298,8 @@ START_TEST(digests_are_refused)
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0}, sha256 = {CKM_SHA256, NULL, 0};
     CK_BYTE digest[32];
     CK_ULONG digest_bytes = sizeof digest;
-    if (!begin(_i, "x-disabled-algorithms: MD5"))
-        return;
+    IS_THERE();
+    start(_i, "x-disabled-algorithms: MD5");
     EXPECT(fn->C_DigestInit(session, &md5), CKR_MECHANISM_INVALID);
     EXPECT(fn->C_DigestInit(session, &sha256), CKR_OK);
     EXPECT(fn->C_Digest(session, label, 32, digest, &digest_bytes), CKR_OK);
@@ -286,6 +313,7 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, an_unwrapped_rsa_key_is_measured, 0, TOKENS);
     tcase_add_loop_test(tcase, curves_are_known, 0, TOKENS);
     tcase_add_loop_test(tcase, the_digest_in_a_digest_info_is_seen, 0, TOKENS);
+    tcase_add_loop_test(tcase, raw_rsa_by_other_functions_is_seen, 0, TOKENS);
     tcase_add_loop_test(tcase, hashes_of_pss_and_oaep_are_seen, 0, TOKENS);
     tcase_add_loop_test(tcase, digests_are_refused, 0, TOKENS);
 }

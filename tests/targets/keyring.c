@@ -1,6 +1,7 @@
-/* keyring.c - a target with mechanisms and keys of a test's choice, which does nothing with them. */
+/* keyring.c - a target with mechanisms and keys of a test's choice, which minds which operations are open. */
 #include "keyring.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -9,23 +10,119 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT extern struct keyring keyring;
-struct keyring keyring = {
-    .key_type = CKK_RSA, .attribute = CKA_MODULUS, .value = {0x80}, .value_bytes = 2048 / 8};
+struct keyring keyring = {.key_type = CKK_RSA,
+                          .attribute = CKA_MODULUS,
+                          .value = {0x80},
+                          .value_bytes = 2048 / 8,
+                          .cancel_answer = CKR_FUNCTION_NOT_SUPPORTED};
 
-/* What it does not do it says so. */
+/* What functions.def says of keys and operations. */
+struct key_use {
+    CK_OBJECT_HANDLE used;
+    const CK_ATTRIBUTE *templates[2];
+    CK_ULONG counts[2];
+    CK_OBJECT_HANDLE *results[2];
+    const CK_BYTE *data;
+    CK_ULONG data_bytes;
+};
+enum purpose {
+    TO_ENCRYPT,
+    TO_DECRYPT,
+    TO_DIGEST,
+    TO_SIGN,
+    TO_SIGN_RECOVER,
+    TO_VERIFY,
+    TO_VERIFY_RECOVER,
+    TO_MESSAGE_ENCRYPT,
+    TO_MESSAGE_DECRYPT,
+    TO_MESSAGE_SIGN,
+    TO_MESSAGE_VERIFY,
+    TO_VERIFY_SIGNATURE,
+    OPERATIONS,
+    TO_WRAP = OPERATIONS,
+    TO_MAKE_KEYS,
+    TO_UNWRAP
+};
+static bool is_open[OPERATIONS];
+
+static CK_RV begin(enum purpose purpose, const CK_MECHANISM *mechanism, const struct key_use *keys)
+{
+    keyring.calls++;
+    for (int i = 0; i < 2; i++)
+        if (keys->results[i] != NULL)
+            *keys->results[i] = KEYRING_MADE + (CK_OBJECT_HANDLE)i;
+    if (purpose >= OPERATIONS)
+        return CKR_OK;
+    if (is_open[purpose] && mechanism != NULL)
+        return CKR_OPERATION_ACTIVE;
+    is_open[purpose] = mechanism != NULL;
+    return CKR_OK;
+}
+
+static CK_RV take(enum purpose purpose, const CK_BYTE *data, CK_ULONG data_bytes)
+{
+    keyring.data_calls++;
+    if (!is_open[purpose])
+        return CKR_OPERATION_NOT_INITIALIZED;
+    if (keyring.answer == CKR_OPERATION_NOT_INITIALIZED || keyring.answer == CKR_BUFFER_TOO_SMALL)
+        return keyring.answer;
+    keyring.data_bytes = data_bytes;
+    if (data_bytes > keyring.longest_bytes)
+        keyring.longest_bytes = data_bytes;
+    memcpy(keyring.data, data, data_bytes < sizeof keyring.data ? data_bytes : sizeof keyring.data);
+    if (keyring.answer != CKR_OK)
+        is_open[purpose] = false;
+    return keyring.answer;
+}
+
+/* A call without room for an output is a question for its length. */
+#define ALWAYS ((CK_BYTE_PTR)1) /* its row has no output */
+static CK_RV take_whole(enum purpose purpose, const CK_BYTE *data, CK_ULONG data_bytes,
+                        CK_BYTE *output)
+{
+    CK_RV rv = take(purpose, data, data_bytes);
+    if (rv != CKR_OK || output == NULL)
+        return rv;
+    if (output != ALWAYS)
+        memset(output, 0x5a, KEYRING_OUTPUT);
+    is_open[purpose] = false;
+    return CKR_OK;
+}
+
+static CK_RV end(enum purpose purpose)
+{
+    CK_RV rv = is_open[purpose] ? CKR_OK : CKR_OPERATION_NOT_INITIALIZED;
+    keyring.data_calls++;
+    if (keyring.no_parts)
+        return CKR_OPERATION_NOT_INITIALIZED;
+    is_open[purpose] = false;
+    return rv;
+}
+
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define P11_UPTO 302
-#define ROW(name, ...)                                                                             \
-    static CK_RV no_##name(PARAMS(__VA_ARGS__))                                                    \
+#define KEYS(...)                                                                                  \
+    &(const struct key_use)                                                                        \
     {                                                                                              \
-        return CKR_OK;                                                                             \
+        __VA_ARGS__                                                                                \
     }
+#define NO_KEY KEYS(.used = CK_INVALID_HANDLE)
+#define DOES(name, does, ...)                                                                      \
+    static CK_RV does_##name(PARAMS(__VA_ARGS__))                                                  \
+    {                                                                                              \
+        does;                                                                                      \
+    }
+#define P11_UPTO       302
+#define ROW(name, ...) DOES(name, return CKR_OK, __VA_ARGS__)
 #define MECH(purpose, keys, name, ...)                                                             \
-    static CK_RV no_##name(PARAMS(__VA_ARGS__))                                                    \
-    {                                                                                              \
-        keyring.calls++;                                                                           \
-        return CKR_OK;                                                                             \
-    }
+    DOES(name, return begin(purpose, pMechanism, keys), __VA_ARGS__)
+#define MAKE(object, template, count, name, ...)                                                   \
+    DOES(name, keyring.calls++; return CKR_OK, __VA_ARGS__)
+#define EDIT(object, template, count, name, ...)                                                   \
+    DOES(name, keyring.calls++; return CKR_OK, __VA_ARGS__)
+#define PART(purpose, data, data_bytes, name, ...)                                                 \
+    DOES(name, return take(purpose, data, data_bytes), __VA_ARGS__)
+#define DATA(purpose, data, data_bytes, output, name, ...)                                         \
+    DOES(name, return take_whole(purpose, data, data_bytes, output), __VA_ARGS__)
 #include "functions.def"
 
 static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
@@ -94,48 +191,6 @@ static CK_RV attribute_value(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObjec
     return rv;
 }
 
-static CK_RV take(const CK_BYTE *data, CK_ULONG data_bytes)
-{
-    keyring.data_bytes = data_bytes;
-    memcpy(keyring.data, data, data_bytes < sizeof keyring.data ? data_bytes : sizeof keyring.data);
-    return keyring.answer;
-}
-
-static CK_RV sign(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen,
-                  CK_BYTE_PTR pSignature, CK_ULONG_PTR pulSignatureLen)
-{
-    return take(pData, ulDataLen);
-}
-
-static CK_RV verify(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pData, CK_ULONG ulDataLen,
-                    CK_BYTE_PTR pSignature, CK_ULONG ulSignatureLen)
-{
-    return take(pData, ulDataLen);
-}
-
-static CK_RV update(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pPart, CK_ULONG ulPartLen)
-{
-    return take(pPart, ulPartLen);
-}
-
-static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
-                            CK_ULONG ulSignatureLen, CK_BYTE_PTR pData, CK_ULONG_PTR pulDataLen)
-{
-    *pulDataLen = keyring.output_bytes;
-    if (pData != NULL)
-        memcpy(pData, keyring.output, keyring.output_bytes);
-    return CKR_OK;
-}
-
-static CK_RV make(CK_SESSION_HANDLE hSession, CK_MECHANISM_PTR pMechanism,
-                  CK_OBJECT_HANDLE hBaseKey, CK_ATTRIBUTE_PTR pTemplate, CK_ULONG ulAttributeCount,
-                  CK_OBJECT_HANDLE_PTR phKey)
-{
-    keyring.calls++;
-    *phKey = 77;
-    return CKR_OK;
-}
-
 static CK_RV destroy(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject)
 {
     keyring.destroyed++;
@@ -144,13 +199,62 @@ static CK_RV destroy(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject)
     return CKR_OK;
 }
 
+static CK_RV sign_final(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
+                        CK_ULONG_PTR pulSignatureLen)
+{
+    return end(TO_SIGN);
+}
+
+static CK_RV verify_final(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
+                          CK_ULONG ulSignatureLen)
+{
+    return end(TO_VERIFY);
+}
+
+static CK_RV verify_signature_final(CK_SESSION_HANDLE hSession)
+{
+    return end(TO_VERIFY_SIGNATURE);
+}
+
+static CK_RV session_cancel(CK_SESSION_HANDLE hSession, CK_FLAGS flags)
+{
+    keyring.cancelled |= flags;
+    if (keyring.cancel_answer != CKR_OK)
+        return keyring.cancel_answer;
+    is_open[TO_ENCRYPT] &= !(flags & CKF_ENCRYPT);
+    is_open[TO_DECRYPT] &= !(flags & CKF_DECRYPT);
+    is_open[TO_SIGN] &= !(flags & CKF_SIGN);
+    is_open[TO_SIGN_RECOVER] &= !(flags & CKF_SIGN_RECOVER);
+    is_open[TO_VERIFY] &= !(flags & CKF_VERIFY);
+    is_open[TO_VERIFY_SIGNATURE] &= !(flags & CKF_VERIFY);
+    return CKR_OK;
+}
+
+static CK_RV give_output(CK_BYTE_PTR output, CK_ULONG_PTR output_bytes)
+{
+    CK_ULONG room = *output_bytes;
+    *output_bytes = keyring.output_bytes;
+    if (output == NULL)
+        return CKR_OK;
+    if (room < keyring.output_bytes)
+        return CKR_BUFFER_TOO_SMALL;
+    memcpy(output, keyring.output, keyring.output_bytes);
+    return CKR_OK;
+}
+
+static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
+                            CK_ULONG ulSignatureLen, CK_BYTE_PTR pData, CK_ULONG_PTR pulDataLen)
+{
+    CK_RV rv =
+        is_open[TO_VERIFY_RECOVER] ? give_output(pData, pulDataLen) : CKR_OPERATION_NOT_INITIALIZED;
+    is_open[TO_VERIFY_RECOVER] &= pData == NULL || rv == CKR_BUFFER_TOO_SMALL;
+    return rv;
+}
+
 static CK_RV get_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
                        CK_ULONG_PTR pulOperationStateLen)
 {
-    *pulOperationStateLen = keyring.output_bytes;
-    if (pOperationState != NULL)
-        memcpy(pOperationState, keyring.output, keyring.output_bytes);
-    return CKR_OK;
+    return give_output(pOperationState, pulOperationStateLen);
 }
 
 static CK_RV set_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
@@ -158,30 +262,63 @@ static CK_RV set_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
                        CK_OBJECT_HANDLE hAuthenticationKey)
 {
     keyring.calls++;
+    keyring.data_bytes = ulOperationStateLen;
+    memcpy(keyring.data, pOperationState, ulOperationStateLen);
     return CKR_OK;
+}
+
+static struct p11_functions lists[2];
+
+static void *list_of(CK_BYTE major, CK_BYTE minor)
+{
+    struct p11_functions *list = &lists[major > 2];
+    *list = (struct p11_functions){
+#define P11_UPTO       302
+#define ROW(name, ...) .name = does_##name,
+#include "functions.def"
+    };
+    list->version = (CK_VERSION){major, minor};
+    list->C_OpenSession = open_session;
+    list->C_CloseSession = close_session;
+    list->C_GetMechanismList = mechanism_list;
+    list->C_GetMechanismInfo = mechanism_info;
+    list->C_GetAttributeValue = attribute_value;
+    list->C_DestroyObject = destroy;
+    list->C_SignFinal = sign_final;
+    list->C_VerifyFinal = verify_final;
+    list->C_VerifySignatureFinal = verify_signature_final;
+    list->C_VerifyRecover = verify_recover;
+    list->C_GetOperationState = get_state;
+    list->C_SetOperationState = set_state;
+    list->C_SessionCancel = session_cancel;
+    return list;
 }
 
 EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 {
-    static struct p11_functions list = {
-#define P11_UPTO       302
-#define ROW(name, ...) .name = no_##name,
-#include "functions.def"
-    };
-    list.version = (CK_VERSION){2, 40};
-    list.C_OpenSession = open_session;
-    list.C_CloseSession = close_session;
-    list.C_GetMechanismList = mechanism_list;
-    list.C_GetMechanismInfo = mechanism_info;
-    list.C_GetAttributeValue = attribute_value;
-    list.C_DestroyObject = destroy;
-    list.C_Sign = list.C_SignRecover = list.C_Encrypt = sign;
-    list.C_Verify = verify;
-    list.C_SignUpdate = list.C_VerifyUpdate = update;
-    list.C_VerifyRecover = verify_recover;
-    list.C_DeriveKey = make;
-    list.C_GetOperationState = get_state;
-    list.C_SetOperationState = set_state;
-    *ppFunctionList = (CK_FUNCTION_LIST_PTR)&list;
+    *ppFunctionList = list_of(2, 40);
+    return CKR_OK;
+}
+
+/* One interface, of version 3.2. */
+static CK_INTERFACE interface = {(CK_UTF8CHAR_PTR) "PKCS 11", NULL, 0};
+
+EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
+EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
+{
+    interface.pFunctionList = list_of(3, 2);
+    if (pInterfacesList != NULL)
+        *pInterfacesList = interface;
+    *pulCount = 1;
+    return CKR_OK;
+}
+
+EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
+EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+{
+    interface.pFunctionList = list_of(3, 2);
+    *ppInterface = &interface;
     return CKR_OK;
 }

@@ -1,15 +1,28 @@
-/* guard_parameters.c - reads the algorithms that a mechanism's parameter names, and asks the policy about each. */
-#include "guard/guard_parameters.h"
+/* parameters.c - reads what a mechanism's parameter names, and asks the policy about each. */
+#include "guard/parameters.h"
 
 #include <string.h>
 
-/* Mechanisms within mechanisms; nobody nests deeper, and a circle ends here. */
+#include "guard/key.h"
+
+/* Mechanisms within mechanisms: none is nested deeper, and a circle ends here. */
 enum { DEPTH_MOST = 4 };
 
 /* Mechanism 0 generates RSA keys and is never meant inside another: there, 0 says "none". */
 #define NOTHING 0
 
-enum what { IS_MECHANISM, IS_DIGEST, IS_HASH, IS_MGF, IS_KDF, IS_PRF, IS_INNER, IS_OAEP };
+enum what {
+    IS_MECHANISM,
+    IS_DIGEST,
+    IS_HASH,
+    IS_MGF,
+    IS_KDF,
+    IS_PRF,
+    IS_INNER,
+    IS_OAEP,
+    IS_SIZES,
+    IS_KEYS
+};
 
 static const struct member {
     enum more_algorithms structure;
@@ -41,21 +54,12 @@ static enum more_algorithms more_in(uint64_t number)
     }
 }
 
-bool mechanism_signs_digest_info(CK_MECHANISM_TYPE type)
-{
-    return more_in(type) == MORE_DIGEST_INFO;
-}
-
-bool mechanism_names_more(CK_MECHANISM_TYPE type)
-{
-    enum more_algorithms more = more_in(type);
-    return more != MORE_NONE && more != MORE_DIGEST_INFO;
-}
-
 /* What is asked: the same policy, for the same use, about all that a mechanism names. */
 struct question {
     const struct policy *policy;
     enum mechanism_use use;
+    const struct key_use *keys;
+    CK_RV *code;
 };
 
 static const struct policy_rule *ask(const struct question *q, uint64_t number)
@@ -137,15 +141,61 @@ static const struct policy_rule *oaep_denied(const struct question *q, uintptr_t
     return mechanism_denied(q, &oaep, MORE_OAEP, /* depth= */ 0);
 }
 
+/* A key of that size that a template makes; of no size: none. */
+static const struct policy_rule *size_denied(const struct question *q, const CK_ATTRIBUTE *template,
+                                             CK_ULONG count, CK_ULONG bits)
+{
+    CK_ULONG len_bytes = bits / 8;
+    CK_ATTRIBUTE size = {CKA_VALUE_LEN, &len_bytes, sizeof len_bytes};
+    const CK_ATTRIBUTE *templates[2] = {template, &size};
+    const CK_ULONG counts[2] = {count, 1};
+    bool unsure;
+    return bits == 0 ? NULL
+                     : templates_denied(q->policy, NO_MECHANISM, NULL, templates, counts, &unsure,
+                                        q->code);
+}
+
+/* The MAC keys, and the keys that the template of the call is for. */
+static const struct policy_rule *sizes_denied(const struct question *q, const CK_ULONG bits[2])
+{
+    CK_KEY_TYPE type = CKK_GENERIC_SECRET;
+    CK_ATTRIBUTE mac = {CKA_KEY_TYPE, &type, sizeof type};
+    const struct policy_rule *rule = size_denied(q, &mac, 1, bits[0]);
+    return rule != NULL ? rule : size_denied(q, q->keys->templates[0], q->keys->counts[0], bits[1]);
+}
+
+/* So many CK_DERIVED_KEYs at that address: keys that are made besides. */
+static const struct policy_rule *keys_denied(const struct question *q, CK_ULONG count,
+                                             uintptr_t address)
+{
+    struct {
+        const CK_ATTRIBUTE *attributes;
+        CK_ULONG count;
+        CK_OBJECT_HANDLE *handle;
+    } key;
+    const struct policy_rule *rule = NULL;
+    for (CK_ULONG i = 0; i < count && address != 0 && rule == NULL; i++) {
+        memcpy(&key, (const char *)address + i * sizeof key, sizeof key);
+        const CK_ATTRIBUTE *templates[2] = {key.attributes, NULL};
+        const CK_ULONG counts[2] = {key.count, 0};
+        bool unsure;
+        rule = templates_denied(q->policy, NO_MECHANISM, NULL, templates, counts, &unsure, q->code);
+    }
+    return rule;
+}
+
 static const struct policy_rule *member_denied(const struct question *q,
                                                const CK_MECHANISM *mechanism,
                                                const struct member *member, unsigned depth)
 {
-    CK_ULONG value;
-    size_t at = member->word * sizeof value;
-    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + sizeof value)
+    CK_ULONG values[2] = {0, 0}, value;
+    bool is_pair = member->what == IS_SIZES || member->what == IS_KEYS;
+    size_t at = member->word * sizeof value, len_bytes = is_pair ? sizeof values : sizeof value;
+    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + len_bytes ||
+        (is_pair && !policy_has_key_rules(q->policy)))
         return NULL;
-    memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
+    memcpy(values, (const char *)mechanism->pParameter + at, len_bytes);
+    value = values[0];
     switch (member->what) {
     case IS_MECHANISM:
         return ask(q, value);
@@ -163,6 +213,10 @@ static const struct policy_rule *member_denied(const struct question *q,
         return inner_denied(q, value, depth);
     case IS_OAEP:
         return oaep_denied(q, value);
+    case IS_SIZES:
+        return sizes_denied(q, values);
+    case IS_KEYS:
+        return keys_denied(q, value, values[1]);
     }
     return NULL;
 }
@@ -180,10 +234,12 @@ static const struct policy_rule *mechanism_denied(const struct question *q,
 }
 
 const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
-                                            const CK_MECHANISM *mechanism)
+                                            const CK_MECHANISM *mechanism,
+                                            const struct key_use *keys, CK_RV *code)
 {
-    const struct question q = {policy, use};
-    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < sizeof(CK_ULONG))
+    const struct question q = {policy, use, keys, code};
+    *code = CKR_MECHANISM_PARAM_INVALID;
+    if (mechanism->ulParameterLen < sizeof(CK_ULONG))
         return NULL;
     return mechanism_denied(&q, mechanism, more_in(mechanism->mechanism), DEPTH_MOST);
 }

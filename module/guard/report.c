@@ -1,17 +1,17 @@
-/* guard_report.c - counts what the policy refuses. */
-#include "guard/guard_report.h"
+/* report.c - counts what the policy refuses. */
+#include "guard/report.h"
 
 #include <pthread.h>
 
-#include "state/counters.h"
 #include "base/log.h"
 #include "base/probes.h"
-#include "state/settings.h"
+#include "state/counters.h"
 #include "state/memory.h"
+#include "state/settings.h"
 
 enum { NAME_BYTES = 48, REPORTS_MOST = 256 };
 
-static struct reports {
+struct reports {
     pthread_mutex_t lock; /* guards what follows */
     unsigned count;
     struct report {
@@ -19,7 +19,8 @@ static struct reports {
         const struct policy_rule *rule;
         unsigned long times;
     } reports[REPORTS_MOST];
-} *reports;
+};
+static struct reports *reports;
 
 void guard_reports_prepare(void)
 {
@@ -50,8 +51,8 @@ static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
     return mechanism == NO_MECHANISM ? "a key" : mechanism_name(mechanism, text, NAME_BYTES);
 }
 
-CK_RV guard_verdict(const struct policy *policy, const char *function, uint64_t mechanism,
-                    const struct policy_rule *rule, CK_RV code)
+CK_RV guard_refuse(const struct policy *policy, const char *function, uint64_t mechanism,
+                   const struct policy_rule *rule, CK_RV code)
 {
     char name[NAME_BYTES];
     if (rule == NULL)
@@ -71,13 +72,13 @@ void guard_reports_end(void)
     unsigned count = reports->count;
     reports->count = 0;
     pthread_mutex_unlock(&reports->lock);
-    /* Nobody adds any more: the life is over. */
+    /* Nothing is added any more, because C_Finalize is over. */
     for (unsigned i = 0; i < count; i++) {
         const struct report *report = &reports->reports[i];
         char name[NAME_BYTES];
-        log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu times in all", report->rule->file,
+        log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu time%s in all", report->rule->file,
                   report->rule->line, report->rule->text,
                   policy_is_audit(policy_in_force()) ? "would have refused" : "refused",
-                  name_of(report->mechanism, name), report->times);
+                  name_of(report->mechanism, name), report->times, report->times == 1 ? "" : "s");
     }
 }
