@@ -311,7 +311,10 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
         rc = need_effect(c, &named, rules_before);
     if (rc == 0)
         rc = build_verdicts(policy, &c->report);
-    return rc == 0 ? build_key_rules(policy, &c->report) : rc;
+    if (rc == 0)
+        rc = build_key_rules(policy, &c->report);
+    build_concerned(policy);
+    return rc;
 }
 
 int policy_compile(struct policy **policy, const struct policy_sources *sources,

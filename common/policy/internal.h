@@ -42,6 +42,8 @@ struct size_rule {
 struct policy {
     uint64_t standard[USES][STANDARD_NUMBERS / 64]; /* a bit set: denied */
     uint64_t keyed[STANDARD_NUMBERS / 64];          /* a bit set: some rule looks at its keys */
+    uint64_t concerned[STANDARD_NUMBERS /
+                       64]; /* a bit set: one of the others, or its parameter names more */
 
     struct denied *denied; /* hash of all that are denied */
     uint64_t denied_mask;
@@ -83,5 +85,6 @@ static inline void earlier_rule(rule_id *rule, rule_id other)
 /* Build from the rules what is looked at later. 0 or a negative errno value, with a message. */
 int build_verdicts(struct policy *policy, struct report *report);
 int build_key_rules(struct policy *policy, struct report *report);
+void build_concerned(struct policy *policy); /* after the others */
 
 #endif

@@ -74,6 +74,10 @@ bool policy_is_audit(const struct policy *policy);
 const struct policy_rule *policy_mechanism(const struct policy *policy, uint64_t number,
                                            enum mechanism_use use);
 
+/* Whether any rule may be about a mechanism, its parameter or the keys that it uses. If not, nothing else need be asked.
+ * One bit for numbers of the standard; policy must not be NULL. */
+bool policy_concerns(const struct policy *policy, uint64_t number);
+
 /* The uses (FOR_...) that a mechanism is denied; FOR_ANY if that leaves none that it has. */
 unsigned policy_denied_uses(const struct policy *policy, uint64_t number);
 

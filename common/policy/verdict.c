@@ -96,6 +96,24 @@ int build_verdicts(struct policy *policy, struct report *report)
     return 0;
 }
 
+void build_concerned(struct policy *policy)
+{
+    for (size_t i = 0; i < STANDARD_NUMBERS / 64; i++) {
+        policy->concerned[i] = policy->keyed[i];
+        for (int use = 0; use < USES; use++)
+            policy->concerned[i] |= policy->standard[use][i];
+    }
+    for (size_t i = 0; i < MECHANISMS; i++)
+        if (mechanisms[i].more != MORE_NONE && mechanisms[i].number < STANDARD_NUMBERS)
+            policy->concerned[mechanisms[i].number / 64] |= UINT64_C(1)
+                                                            << mechanisms[i].number % 64;
+}
+
+bool policy_concerns(const struct policy *policy, uint64_t number)
+{
+    return number >= STANDARD_NUMBERS || (policy->concerned[number / 64] >> number % 64 & 1) != 0;
+}
+
 bool policy_is_audit(const struct policy *policy)
 {
     return policy != NULL && policy->audit;

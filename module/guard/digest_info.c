@@ -7,19 +7,6 @@
 #include "guard/report.h"
 #include "target/target.h"
 
-void guard_note_operation(struct session *session, enum purpose purpose,
-                          const CK_MECHANISM *mechanism)
-{
-    if (session == NULL || mechanism == NULL)
-        return;
-    bool hides = is_raw_rsa(mechanism->mechanism);
-    bool hid = (atomic_load_explicit(&session->digest_info, memory_order_relaxed) & purpose) != 0;
-    if (hides && !hid)
-        atomic_fetch_or(&session->digest_info, (unsigned)purpose);
-    else if (hid && !hides)
-        atomic_fetch_and(&session->digest_info, ~(unsigned)purpose);
-}
-
 /* Skips "00 01 FF .. FF 00", with or without the first 00, which an application put there itself. Other data stays. */
 static void skip_padding(const CK_BYTE **data, CK_ULONG *data_bytes)
 {

@@ -58,8 +58,6 @@ CK_RV guard_mechanism(const struct policy *policy, const char *function, enum pu
                       CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
                       const struct key_use *use, bool *unsure)
 {
-    if (mechanism == NULL)
-        return CKR_OK;
     CK_MECHANISM_TYPE type = mechanism->mechanism;
     const struct policy_rule *rule = policy_mechanism(policy, type, use_of(purpose));
     CK_RV code, rv = guard_refuse(policy, function, type, rule, CKR_MECHANISM_INVALID);

@@ -37,9 +37,22 @@ struct key_use {
     CK_ULONG data_bytes;
 };
 
+/* Whether the data of that mechanism may be a DigestInfo: it hides the digest from all other rules. */
+static inline bool is_raw_rsa(CK_MECHANISM_TYPE type)
+{
+    return type == CKM_RSA_PKCS || type == CKM_RSA_X_509;
+}
+
+/* Whether guard_mechanism() must be asked. A NULL mechanism ends an operation and is not read. */
+static inline bool guard_concerns(const struct policy *policy, enum purpose purpose,
+                                  const CK_MECHANISM *mechanism)
+{
+    return mechanism != NULL &&
+           ((purpose & TO_MAKE_KEYS) || policy_concerns(policy, mechanism->mechanism));
+}
+
 /*
- * Before the call: CKR_OK, or what the caller is told and the target never sees. A NULL mechanism ends an operation and
- * is not read. Keys are read on the caller's session. Sets *unsure if a key is made whose size no template tells: then
+ * Before the call: CKR_OK, or what the caller is told and the target never sees. Keys are read on the caller's session. Sets *unsure if a key is made whose size no template tells: then
  * guard_created_key() is to be asked after CKR_OK. Any thread, no lock held, as all functions here.
  */
 CK_RV guard_mechanism(const struct policy *policy, const char *function, enum purpose purpose,
@@ -57,8 +70,18 @@ CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSI
                      CK_OBJECT_HANDLE object, const CK_ATTRIBUTE *template, CK_ULONG count);
 
 /* After CKR_OK of a call that leaves an operation open: notes whether its data may be a DigestInfo. NULL is fine. */
-void guard_note_operation(struct session *session, enum purpose purpose,
-                          const CK_MECHANISM *mechanism);
+static inline void guard_note_operation(struct session *session, enum purpose purpose,
+                                        const CK_MECHANISM *mechanism)
+{
+    if (session == NULL || mechanism == NULL)
+        return;
+    bool hides = is_raw_rsa(mechanism->mechanism);
+    bool hid = (atomic_load_explicit(&session->digest_info, memory_order_relaxed) & purpose) != 0;
+    if (hides && !hid)
+        atomic_fetch_or(&session->digest_info, (unsigned)purpose);
+    else if (hid && !hides)
+        atomic_fetch_and(&session->digest_info, ~(unsigned)purpose);
+}
 
 /*
  * Data of an operation: CKR_DATA_INVALID if it is, or with its padding holds, a DigestInfo whose digest is denied. Reads

@@ -2,6 +2,7 @@
 //   services           the provider's services, sorted, one a line
 //   sign ALGORITHM     signs with an RSA key of the token, and verifies: prints "signed" or the cause
 //   digest ALGORITHM   the same for a digest
+//   clone ALGORITHM    a copy of a digest half way, without a login: prints "the same" if it goes on like the first
 //   key BITS           generates an RSA key pair
 import java.security.KeyPair;
 import java.security.KeyPairGenerator;
@@ -29,6 +30,16 @@ public class Policy {
         System.out.println(signer.verify(signature) ? "signed" : "not verified");
     }
 
+    static void copy(Provider provider, String algorithm) throws Exception {
+        MessageDigest digest = MessageDigest.getInstance(algorithm, provider);
+        digest.update(new byte[100]);
+        MessageDigest copy = (MessageDigest) digest.clone();
+        digest.update(new byte[100]);
+        copy.update(new byte[100]);
+        boolean same = MessageDigest.isEqual(digest.digest(), copy.digest());
+        System.out.println(same ? "the same" : "not the same");
+    }
+
     static void run(Provider provider, String[] args) throws Exception {
         switch (args[1]) {
         case "services":
@@ -41,6 +52,9 @@ public class Policy {
         case "digest":
             System.out.println(MessageDigest.getInstance(args[2], provider).digest(new byte[1]).length);
             break;
+        case "clone":
+            copy(provider, args[2]);
+            break;
         case "key":
             newKeys(provider, Integer.parseInt(args[2]));
             System.out.println("generated");
@@ -52,7 +66,9 @@ public class Policy {
 
     public static void main(String[] args) throws Exception {
         Provider provider = Security.getProvider("SunPKCS11").configure(args[0]);
-        KeyStore.getInstance("PKCS11", provider).load(null, "1234".toCharArray());
+        if (!args[1].equals("clone")) {
+            KeyStore.getInstance("PKCS11", provider).load(null, "1234".toCharArray());
+        }
         try {
             run(provider, args);
         } catch (Exception e) {

@@ -4,9 +4,10 @@
 . "$CHECKOUT/tests/token/lib.sh"
 
 # under LIST COMMAND...: with that list of disabled algorithms.
+target_init=
 under() {
     printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' "x-disabled-algorithms: $1" \
-        >"$P11_PROXY_CONFIG"
+        "${target_init:+x-target-init: $target_init}" >"$P11_PROXY_CONFIG"
     shift
     "$@"
 }
@@ -93,6 +94,12 @@ signs_in_java() {
     java_with sign "$1" | grep -x signed
 }
 
+# SunPKCS11 copies a digest by C_GetOperationState and C_SetOperationState, which SoftHSM has not.
+clones_in_java() {
+    local TARGET=$softoken target_init="configdir='' certPrefix='' keyPrefix='' secmod='' flags=noModDB,noCertDB,readOnly"
+    under "$1" java_with clone "$2" | grep -x 'the same'
+}
+
 engine_sign() {
     OPENSSL_CONF=$scratch/openssl.cnf timeout 60 openssl dgst -engine pkcs11 -keyform engine \
         -sign 'pkcs11:id=%01;type=private;pin-value=1234' "$1" -out "$scratch/signature" "$scratch/data"
@@ -129,6 +136,13 @@ check "Java: MD5withRSA through a raw signature"     under 'CKM_MD5_RSA_PKCS' fa
 check "Java: MD5withRSA by its name"                 under 'MD5withRSA' fails_with CKR_DATA_INVALID java_with sign MD5withRSA
 check "Java: no new key of 1024 bits"                under 'RSA keySize < 2048' fails_with 2048 java_with key 1024
 check "Java: a new key of 2048 bits"                 under 'RSA keySize < 2048' java_with key 2048
+
+softoken=/usr/lib/x86_64-linux-gnu/libsoftokn3.so
+if [[ -r $softoken ]]; then
+    check "Java: a digest is cloned under a policy"  clones_in_java 'MD5' SHA-256
+else
+    skip_check "Java: a digest is cloned" "there is no softoken here"
+fi
 
 engine=$(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null | head -n 1 || true)
 if [[ -n $engine ]]; then
