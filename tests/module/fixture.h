@@ -67,6 +67,7 @@ void __attribute__((format(printf, 1, 2))) script(const char *format, ...);
 void script_anew(const char *text);
 /* Lets all calls go that are held, and holds no more. And how many are held. */
 void script_release(void);
+void script_release_first(unsigned statements); /* those after them hold on */
 unsigned script_held(void);
 /* What "call back" calls. */
 void script_calls_back(void (*function)(void));

@@ -47,6 +47,13 @@ bool was_served(uint64_t counter)
     return counter < WORDS_MOST && (atomic_load(&seen->bits[counter / 8]) & 1U << counter % 8) != 0;
 }
 
+const char *served_wrong(void)
+{
+    return atomic_load(&seen->twice) != 0   ? "a word was served twice"
+           : atomic_load(&seen->zeros) != 0 ? "zeros were served"
+                                            : NULL;
+}
+
 void served_once(uint64_t least)
 {
     unsigned long found = atomic_load(&seen->found);

@@ -36,6 +36,9 @@ void served_word(uint64_t counter);
 bool was_served(uint64_t counter);
 void served_begin(void); /* at a test's beginning, by the fixture */
 
+/* What is wrong so far: that a word was served twice, or was zero. NULL if nothing is. */
+const char *served_wrong(void);
+
 /* Fails the test if a word was served twice, if zeros were served, or if fewer than least words were recognised. */
 void served_once(uint64_t least);
 

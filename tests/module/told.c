@@ -40,10 +40,15 @@ void script_anew(const char *text)
     say((lives + 1) * SCRIPT_BYTES, text);
 }
 
+void script_release_first(unsigned statements)
+{
+    atomic_store(&shared->released, statements);
+    syscall(SYS_futex, &shared->released, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
 void script_release(void)
 {
-    atomic_store(&shared->released, STATEMENTS_MOST);
-    syscall(SYS_futex, &shared->released, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    script_release_first(STATEMENTS_MOST);
 }
 
 unsigned script_held(void)
