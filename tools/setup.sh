@@ -1,4 +1,5 @@
-# setup.sh - what tools/quickstart and tests/run share: packages, builds, and a user that p11-kit listens to.
+# setup.sh - what tools/quickstart, tools/package and tests/run share: packages, builds, and a user that p11-kit
+# listens to.
 # shellcheck shell=bash
 #
 # To be sourced by a script that has set -eu -o pipefail.
@@ -23,6 +24,14 @@ missing_packages() {
         [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] ||
             printf '%s\n' "$package"
     done
+}
+
+# list_packages PACKAGE...: what is needed, and what install_packages would install.
+list_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    printf 'needed: %s\n' "$*"
+    printf 'to be installed: %s\n' "${missing[*]-}"
 }
 
 # Runs a command as root: as it is, or by sudo.
@@ -92,8 +101,8 @@ softhsm_module() {
         "reinstall it: apt-get install --reinstall libsofthsm2"
 }
 
-# new_softhsm_token DIRECTORY: a token of our own, in a SoftHSM that nobody else knows of: label proxy-test,
-# PIN 1234, and DIRECTORY/softhsm2.conf that leads to it. The user's tokens and settings stay as they are.
+# new_softhsm_token DIRECTORY: a token with the label proxy-test and the PIN 1234, and DIRECTORY/softhsm2.conf that
+# leads to it. The user's own tokens and settings stay as they are.
 new_softhsm_token() {
     local directory=$1
     mkdir -p "$directory/tokens"
@@ -107,10 +116,9 @@ new_softhsm_token() {
 
 # as_p11_kit_user HOME COMMAND...: runs a command with HOME/.config/pkcs11 as its p11-kit configuration.
 #
-# p11-kit reads no user's files for uid 0, whatever HOME says, and root's only other place is /etc, which is
-# not ours to touch. A mount namespace with an /etc/pkcs11 of its own would do, but containers commonly
-# refuse one to their root, and so they do with a user namespace. So root runs the command as nobody, with
-# one capability kept: to reach files as root would, since a checkout in root's home is closed to nobody.
+# p11-kit reads no user's files for root, and /etc belongs to the machine. Containers commonly refuse a mount
+# namespace, which could have an /etc/pkcs11 of its own. So root runs the command as the user nobody, with one
+# capability kept: to reach files as root does, because that user cannot enter root's home.
 as_p11_kit_user() {
     local home=$1 as=()
     shift
