@@ -1,5 +1,5 @@
 /* recording.c - a target that has every function, in lists and interfaces of choice. What they do is in
- * recorded.c or answering.c.
+ * answering.c.
  *
  * RECORDING_INTERFACES   what it offers, the default first: versions, "vendor"; an "f" behind a version
  *                        is CKF_INTERFACE_FORK_SAFE. "2.40" if it is not set

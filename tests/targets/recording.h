@@ -36,7 +36,7 @@ struct call {
     const enum kind *kinds;
 };
 
-/* What every function does, but those that lead to lists. In recorded.c or answering.c. */
+/* What every function does, but those that lead to lists. In answering.c. */
 CK_RV recording_answer(const struct call *call);
 
 #endif
