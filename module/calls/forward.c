@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "calls/own.h"
+#include "guard/digest_info.h"
 #include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"

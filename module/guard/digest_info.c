@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#include "guard/guard.h"
 #include "guard/report.h"
-#include "target/target.h"
 
 /* Skips "00 01 FF .. FF 00", with or without the first 00, which an application put there itself. Other data stays. */
 static void skip_padding(const CK_BYTE **data, CK_ULONG *data_bytes)

@@ -2,7 +2,8 @@
 #ifndef P11_PROXY_PARAMETERS_H
 #define P11_PROXY_PARAMETERS_H
 
-#include "guard/guard.h"
+#include "guard/purpose.h"
+#include "policy/policy.h"
 
 /*
  * The rule that denies something that the mechanism's parameter names, such as the hash of RSA-PSS, or the size of a

@@ -201,8 +201,9 @@ START_TEST(a_million_draws_cost_no_system_call)
     ck_assert_int_eq(pthread_create(&thread, NULL, draw_a_million_times, NULL), 0);
     WAIT_UNTIL(it_has_drawn());
     SKIP_IF(atomic_load(&cannot_tell), "no seccomp filters here");
+    /* With a thread some draws wake it: fewer than one in a hundred. */
     unsigned made = atomic_load(&refused_calls);
-    ck_assert_uint_le(made, _i == 0 ? 0U : 1000U);
+    ck_assert_uint_le(made, _i == 0 ? 0U : 10000U);
 }
 END_TEST
 

@@ -21,10 +21,10 @@ class Scripts(Operations):
         self.lines.append("slots")
 
     def restart(self):
-        finalized = self.odd(0.7)
-        if finalized:
-            self.call("C_Finalize", pReserved=self.pick([0] * 4 + ["x:00"]))
-        if not finalized or self.odd(0.2):
+        self.call("C_Finalize", pReserved=self.pick([0] * 4 + ["x:00"]))
+        # Not without a C_Finalize that works: a proxy that had its thread stays loaded, as its manual says.
+        if self.odd(0.4):
+            self.call("C_Finalize", pReserved=0)
             self.lines.append("reload")
         if self.odd(0.3):
             self.information()
