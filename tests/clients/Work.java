@@ -3,6 +3,8 @@
 //   clones           a digest is cloned half way, and both halves end well
 //   beside CONFIG    two providers in one JVM: each draws and hashes while the other does
 //   threads N        N draws of 32 bytes from eight threads that share a generator by its name
+//   ids N            N session ids of 44 letters each, as a servlet container makes them; prints ms per id
+//   sizes N          N rounds of requests of odd sizes
 import java.io.InputStream;
 import java.security.KeyStore;
 import java.security.MessageDigest;
@@ -119,6 +121,31 @@ public class Work {
         System.out.println(seen.size() + " draws");
     }
 
+    static void ids(SecureRandom random, int count) {
+        Set<String> seen = ConcurrentHashMap.newKeySet();
+        long begin = System.nanoTime();
+        for (int i = 0; i < count; i++) {
+            StringBuilder id = new StringBuilder();
+            for (int k = 0; k < 44; k++) {
+                id.append((char) ('0' + random.nextInt(64)));
+            }
+            need(seen.add(id.toString()), "the same id twice");
+        }
+        System.out.printf("%d ids: %.4f ms each%n", count, (System.nanoTime() - begin) / 1e6 / count);
+    }
+
+    static void sizes(SecureRandom random, int rounds) {
+        Set<String> seen = ConcurrentHashMap.newKeySet();
+        for (int i = 0; i < rounds; i++) {
+            for (int size : new int[] {1, 7, 8, 31, 32, 33, 100, 1023, 1024, 1025, 5000, 70000}) {
+                byte[] bytes = new byte[size];
+                random.nextBytes(bytes);
+                need(size < 31 || seen.add(Arrays.toString(bytes)), size + " bytes that came before");
+            }
+        }
+        System.out.println(seen.size() + " draws");
+    }
+
     public static void main(String[] args) throws Exception {
         Provider provider = Security.getProvider("SunPKCS11").configure(args[0]);
         switch (args[1]) {
@@ -136,6 +163,8 @@ public class Work {
                 together(Arrays.asList(() -> { draw(provider, 400); return null; },
                         () -> { draw(other, 400); return null; }));
             }
+            case "ids" -> ids(SecureRandom.getInstance("PKCS11", provider), Integer.parseInt(args[2]));
+            case "sizes" -> sizes(SecureRandom.getInstance("PKCS11", provider), Integer.parseInt(args[2]));
             case "threads" -> draw(provider, Integer.parseInt(args[2]));
             default -> throw new IllegalArgumentException(args[1]);
         }

@@ -7,31 +7,32 @@ read -ra cryptoki < <(pkg-config --cflags p11-kit-1)
 build_host() {
     local to=$1
     shift
-    "$@" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -pthread -o "$to" "$CHECKOUT/tests/clients/host.c" 2>"$to.log"
+    "$@" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -pthread -o "$to" "$CHECKOUT/tests/token/users.c" 2>"$to.log" || { cat "$to.log" && false; }
 }
 build_host "$scratch/host" gcc
+life=("$place/p11-proxy.so" none Ai Ao Ad Ah Al At Ak Ad Af Au)
 recipe "A hardened unit"
 
 works() {
-    as_user "$@" "$scratch/host" "$place/p11-proxy.so"
+    as_user "$@" "$scratch/host" "${life[@]}"
 }
 
 # A child that exits without C_Finalize did not always survive it: several times.
 in_a_namespace() {
     local i
-    for i in {1..5}; do "$scratch/host" "$place/p11-proxy.so" namespace || return 1; done
+    for i in {1..5}; do "$scratch/host" namespace "${life[@]}" || return 1; done
 }
 
-same "RTLD_GLOBAL"                      "$scratch/host" "$place/p11-proxy.so" global
+same "RTLD_GLOBAL"                      "$scratch/host" global "${life[@]}"
 same "a link namespace of its own"      in_a_namespace
 if build_host "$scratch/host-static" gcc -static; then
-    same "a static program"             "$scratch/host-static" "$place/p11-proxy.so"
+    same "a static program"             "$scratch/host-static" "${life[@]}"
 else
     skip_check "a static program" "this C library cannot be linked statically"
 fi
 # A search for leaks in a child stops at threads that only its parent has.
 if build_host "$scratch/host-asan" gcc -fsanitize=address,undefined; then
-    ASAN_OPTIONS=detect_leaks=0 same "a program with sanitizers" "$scratch/host-asan" "$place/p11-proxy.so"
+    ASAN_OPTIONS=detect_leaks=0 same "a program with sanitizers" "$scratch/host-asan" "${life[@]}"
 else
     skip_check "a program with sanitizers" "gcc has no sanitizers here"
 fi
@@ -50,7 +51,7 @@ same "no new privileges"                works setpriv --no-new-privs
 export place
 export -f as_user as_p11_kit_user
 alone() {
-    unshare --mount bash -c "$1 && as_user \"\$@\"" bash "$scratch/host" "$place/p11-proxy.so"
+    unshare --mount bash -c "$1 && as_user \"\$@\"" bash "$scratch/host" "${life[@]}"
 }
 if [[ $(id -u) == 0 ]] && unshare --mount true 2>/dev/null; then
     same "a root that cannot be written to" alone "mount --bind $scratch $scratch && mount -o remount,bind,ro /"
@@ -87,7 +88,9 @@ builds_with_musl() {
 }
 with_musl() {
     cp -L "$scratch/musl/target.so" .
-    TARGET_SCRIPT=quiet "$scratch/host-musl" "$([[ $side == bare ]] && echo ./target.so || echo "$scratch/musl/build-musl/module/p11-proxy.so")"
+    local module=$scratch/musl/build-musl/module/p11-proxy.so
+    [[ $side == proxied ]] || module=$place/target.so
+    TARGET_SCRIPT=quiet "$scratch/host-musl" "$module" "${life[@]:1}"
 }
 if command -v musl-gcc >/dev/null; then
     recipe "musl"

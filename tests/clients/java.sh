@@ -7,7 +7,7 @@ needs java javac keytool jarsigner
 new_key
 recipe Java
 mkdir "$scratch/classes"
-javac -d "$scratch/classes" "$CHECKOUT/tests/clients/"{Ids,Work}.java
+javac -d "$scratch/classes" "$CHECKOUT/tests/clients/Work.java"
 softoken=$(find /usr/lib -name libsoftokn3.so 2>/dev/null | head -n 1)
 
 run() {
@@ -68,9 +68,9 @@ same "keytool lists"                        follow
 same "keytool makes a key"                  makes_a_key
 same "jarsigner signs"                      signs_an_archive
 same "TLS, both sides with a key on the token" run Work proxy.cfg tls
-same "random bytes of odd sizes"            run Ids proxy.cfg sizes 20
+same "random bytes of odd sizes"            run Work proxy.cfg sizes 20
 same "a generator by its name, from eight threads" run Work proxy.cfg threads 2000
-same "session ids"                          run Ids proxy.cfg ids 300
+same "session ids"                          run Work proxy.cfg ids 300
 same "a server that draws, too"             draws_and_signs
 gains java
 if [[ -n $softoken ]]; then
