@@ -265,6 +265,7 @@ behind_server() {
     export P11_SLOW_TARGET P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
     P11_SLOW_TARGET=$(pkg-config --variable=p11_module_path p11-kit-1)/p11-kit-client.so
     eval "$(as_user p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
+    until_true /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$place/socket"
     "$@" || code=$?
     kill "$P11_KIT_SERVER_PID"
     return "$code"

@@ -4,6 +4,7 @@ MODULE is what the client loads, COMMAND starts the server. Prints the answer to
 """
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,13 +15,18 @@ SOCKET = os.environ["P11_KIT_SERVER_ADDRESS"].removeprefix("unix:path=")
 HANG_S = 30
 
 
+def listens():
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(SOCKET) == 0
+
+
 def start_server():
     if os.path.exists(SOCKET):
         os.unlink(SOCKET)
     server = subprocess.Popen(sys.argv[2], shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               start_new_session=True)
     until = time.monotonic() + HANG_S
-    while not os.path.exists(SOCKET):
+    while not listens():
         assert time.monotonic() < until and server.poll() is None, "the server does not start"
         time.sleep(0.01)
     return server

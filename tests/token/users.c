@@ -3,9 +3,9 @@
  *     users [global|namespace] MODULE-A MODULE-B STEP...
  *
  * A step is a user and what it does: Ai initializes, Af finalizes, Ao opens a session, Ac closes it, Al logs in,
- * Ad draws until a pool is warm, Ah makes a digest, At draws in four threads, As asks for the session, Ak forks a child
- * that starts anew and exits, Au unloads the module. The modules that are used are loaded first: with
- * RTLD_GLOBAL after "global", and in a link namespace of its own after "namespace".
+ * Ad draws until a pool is warm, Ab draws much at once, Ah makes a digest, At draws in four threads, As asks for the
+ * session, Ak forks a child that starts anew and exits, Au unloads the module. The modules that are used are loaded
+ * first: with RTLD_GLOBAL after "global", and in a link namespace of its own after "namespace".
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -62,7 +62,7 @@ static CK_RV open_session(const struct user *user, CK_SESSION_HANDLE *session)
                                    session);
 }
 
-/* The first answer that is not CKR_OK. Zeros are as bad. Now and then a draw is large. */
+/* The first answer that is not CKR_OK. Zeros are as bad. Now and then a draw is large, or late. */
 static CK_RV draw(const struct user *user, CK_SESSION_HANDLE session)
 {
     static const CK_BYTE zeros[32];
@@ -78,6 +78,16 @@ static CK_RV draw(const struct user *user, CK_SESSION_HANDLE session)
             nanosleep(&a_moment, NULL);
     }
     return CKR_OK;
+}
+
+/* At once, and for more than a pool holds at first. */
+static CK_RV burst(const struct user *user)
+{
+    CK_BYTE bytes[1000];
+    CK_RV rv = CKR_OK;
+    for (int i = 0; rv == CKR_OK && i < DRAWS; i++)
+        rv = user->fn->C_GenerateRandom(user->session, bytes, sizeof bytes);
+    return rv;
 }
 
 struct worker {
@@ -135,7 +145,8 @@ static void do_step(struct user *user, const char *name);
 /* Tokens differ in what they say to a child that starts anew. How it ended, as waitpid() has it. */
 static CK_RV child_starts_anew(struct user *user)
 {
-    static const char *const steps[] = {"i", "o", "d", "h", "l", "t"};
+    /* The last one is a burst, so that the module may be at work when the child ends. */
+    static const char *const steps[] = {"i", "o", "h", "l", "d", "t", "b"};
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
@@ -165,6 +176,8 @@ static CK_RV step(struct user *user, char what)
         return user->fn->C_Login(user->session, CKU_USER, (CK_UTF8CHAR_PTR) "1234", 4);
     case 'd':
         return draw(user, user->session);
+    case 'b':
+        return burst(user);
     case 'h':
         return digest(user);
     case 't':
