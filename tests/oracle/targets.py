@@ -49,13 +49,16 @@ class SoftHsm(Target):
                        stdout=subprocess.DEVNULL)
 
 
-class Answering(Target):
-    """Makes up its answers."""
+@dataclasses.dataclass
+class Scripted(Target):
+    script: str = ""            # see tests/targets/script.h
+
     def environment(self, token):
-        return {"RECORDING_INTERFACES": {300: "3.0 2.40", 302: "3.2 3.0 2.40f"}[self.version]}
+        return {"TARGET_SCRIPT": self.script}
 
 
 def all_targets(test_targets):
+    scripted = (pathlib.Path(test_targets) / "scripted.so",)
     return [
         SoftHsm("softhsm", ("/usr/lib/softhsm/libsofthsm2.so", LIBRARIES / "softhsm/libsofthsm2.so")),
         # A string in pReserved is the only argument that makes it start. It crashes where what it writes to is
@@ -70,9 +73,10 @@ def all_targets(test_targets):
                reserved="configdir='sql:{token}' certPrefix='' keyPrefix='' secmod='secmod.db' flags="),
         Target("opensc", (LIBRARIES / "opensc-pkcs11.so",), knows_slot=False),
         Target("ykcs11", (LIBRARIES / "libykcs11.so", LIBRARIES / "libykcs11.so.2")),
-        Target("counting", (pathlib.Path(test_targets) / "counting.so",), minds_null=False),
-        Answering("answering-3.0", (pathlib.Path(test_targets) / "answering.so",), version=300),
-        Answering("answering-3.2", (pathlib.Path(test_targets) / "answering.so",), version=302),
+        Scripted("scripted", scripted, script="slots 2"),
+        # Make up their answers from what they are called with; no call waits for an event that never comes.
+        Scripted("made-up-3.0", scripted, version=300, script="slots 2; interfaces 3.0 2.40; made-up answers; event in slot 1"),
+        Scripted("made-up-3.2", scripted, version=302, script="slots 2; interfaces 3.2 3.0 2.40f; made-up answers; event in slot 1"),
     ]
 
 

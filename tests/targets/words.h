@@ -1,4 +1,4 @@
-/* words.h - what the counting target's random output looks like, so that every piece of it can be told apart.
+/* words.h - what the scripted target's random output looks like, so that every piece of it can be told apart.
  *
  * The output is a stream of 64-bit little-endian words, each made once. A word names itself, so it is
  * recognised at any alignment: of what it says, the upper 24 bits are a check of the lower 40. What it says is
