@@ -1,178 +1,248 @@
-/* pool.pml - a model of common/pool.c: draws, a fill, a drop and a clone, in every order.
+/* pool.pml - a model of common/pool: draws, fetches, a drop and a fork, in every order.
  *
- * The token's bytes are numbered from 1; 0 is what wiped memory holds. A ring of two places feeds one
- * stripe that three consumers share. Checked: no byte is served twice or after it was wiped; a draw that
- * begins after a drop is over gets no byte from before it; a child that was cloned in the middle of a draw
- * serves nothing. `run` builds it as it is and with each seeded bug, which must be found:
- *   NO_LOCK       the stripe is not locked
+ * The token's bytes are numbered from 1; 0 is what wiped memory holds. A ring of two places feeds one slice; two
+ * consumers draw, from the ring if the slice is locked, and fetch what they miss; a filler fetches as well. Checked:
+ *   no byte is served twice, and none after it was wiped
+ *   a draw that begins after a drop is over gets no byte from before it
+ *   a child serves no byte that was made before the fork, wherever in a draw or a fetch its thread was
+ * `run` builds it as it is and with each seeded bug, which must be found:
+ *   NO_LOCK       slices are not locked
  *   NO_POST_COPY  the epoch is not looked at after the copy
- *   NO_EPOCH      a fill is published whatever happened meanwhile
- *   NO_WIPE_INDEX a served byte's place is not moved past
+ *   NO_EPOCH      a fetch is published whatever happened meanwhile
+ *   NO_ZERO       an epoch of 0, which wiped memory has, is taken for the slice's
+ *   NO_INDEX      a served byte's place in the slice is not moved past
+ *   NO_WIPE       a fork does not wipe the pool
+ *   NO_SLICES     a drop moves no epoch and wipes the ring only
  */
-#define STREAM 4  /* bytes that the token makes: the ring wraps twice */
+#define STREAM 4 /* bytes that the token makes: the ring wraps twice */
 #define PLACES 2
-#define DRAWS 4   /* of all consumers together */
-#define DROPS 1
+#define DRAWS  3 /* of all consumers together */
 
+/* Memory that fork wipes. What a thread does with the ring's lock held is one d_step, unless it is two: then ring_lock
+ * is set between them. */
 byte ring[PLACES];
-byte head;         /* positions in the stream of the ring, as in ring.c */
+byte head; /* positions in the stream of the ring, as in ring.c */
 byte tail;
+bit  ring_open;
 bit  ring_lock;
-byte epoch = 1;
+byte epoch = 1;   /* 0: stopped */
+byte slice;       /* the one byte that it holds, 0 if none */
+byte slice_epoch;
+bit  slice_lock;
 
-byte stripe;       /* the one byte that it holds, 0 if none */
-byte stripe_epoch;
-bit  stripe_lock;
-
+/* What only the model knows. */
 byte made;               /* bytes that the token made */
 byte seeds;              /* that the token took; each is followed by a drop */
 byte drops_over;         /* drops that have returned */
 byte before[STREAM + 1]; /* seeds that the token had taken when it made that byte */
 bit  served[STREAM + 1];
 byte drawn;              /* draws that were begun */
+bit  forked;
+byte parents;            /* bytes that were made before the fork */
 
-inline acquire(lock) { atomic { lock == 0; lock = 1 } }
-inline release(lock) { lock = 0 }
+/* In the child the first consumer goes on, whatever it was doing. All others are alike, and the parent's. */
+#define DEAD (forked && _pid != 0)
 
-/* A consumer has got a byte and hands it to its caller. */
-inline serve(number, begun) {
-    d_step {
-        assert(number != 0);
-        assert(!served[number]);
-        assert(before[number] >= begun);
-        served[number] = 1
-    }
+#define ROOM (epoch != 0 && !ring_open && tail - head < PLACES)
+
+/* The byte is the caller's. In one step with the last check of the epoch: a copy of the process that is made later is
+ * made after the draw, and nothing can tell the two apart. */
+inline serve(number) {
+    assert(number != 0);
+    assert(!served[number]);
+    assert(before[number] >= begun);
+    assert(!forked || number > parents);
+    served[number] = 1;
+    hit = 1
 }
 
-/* What a clone of the address space does that was made now, between copy and check: all that it reads of
- * the pool is 0, so what it does follows from what this consumer holds. */
-inline clone(number, seen_epoch) {
-    d_step {
-        if
+/* The check after the copy. */
+inline check_and_serve() {
+    if
 #ifndef NO_POST_COPY
-        :: seen_epoch != 0 -> skip
+    :: epoch != seen -> skip
 #endif
-        :: else -> assert(!served[number]); served[number] = 1
-        fi
-    }
+#ifndef NO_ZERO
+    :: seen == 0 -> skip
+#endif
+    :: else -> serve(copy)
+    fi;
+    seen = 0;
+    copy = 0
 }
 
-/* What all do under the ring's lock is one step: nobody looks at the ring without it. */
-inline restock() {
-    acquire(ring_lock);
+/* prepare_slice_locked() */
+inline prepare() {
     d_step {
+        ring_lock == 0;
         if
-        :: stripe != 0 && stripe_epoch != epoch -> stripe = 0
+        :: slice != 0 && slice_epoch != epoch -> slice = 0
         :: else -> skip
         fi;
         if
-        :: stripe == 0 && head < tail ->
-            stripe = ring[head % PLACES];
+        :: slice == 0 && head < tail && epoch != 0 ->
+            slice = ring[head % PLACES];
             ring[head % PLACES] = 0;
             head++;
-            stripe_epoch = epoch
+            slice_epoch = epoch
         :: else -> skip
         fi
-    };
-    release(ring_lock)
+    }
 }
 
-active [3] proctype consumer() {
-    byte copy, seen, begun;
-    do
-    :: drawn >= DRAWS -> break
-    :: else ->
-        d_step { drawn++; begun = drops_over };
-#ifndef NO_LOCK
-        acquire(stripe_lock); /* who finds it held goes elsewhere: nothing to model */
+inline take_from_slice() {
+    if
+    :: slice == 0 || slice_epoch != epoch -> prepare()
+    :: else -> skip
+    fi;
+    if
+    :: slice != 0 ->
+        seen = slice_epoch;
+        d_step {
+            copy = slice;
+#ifndef NO_INDEX
+            slice = 0
 #endif
-        if
-        :: stripe == 0 || stripe_epoch != epoch -> restock()
-        :: else -> skip
-        fi;
-        if
-        :: stripe != 0 ->
-            seen = stripe_epoch;
-            copy = stripe;
-#ifndef NO_WIPE_INDEX
-            stripe = 0;
-#endif
-            clone(copy, seen);
-#ifndef NO_POST_COPY
-            if
-            :: epoch == seen -> serve(copy, begun)
-            :: else -> skip
-            fi
-#else
-            serve(copy, begun)
-#endif
-        :: else -> skip
-        fi;
-#ifndef NO_LOCK
-        release(stripe_lock);
-#endif
-        d_step { copy = 0; seen = 0; begun = 0 }
-    od
+        };
+        d_step { check_and_serve() }
+    :: else -> skip
+    fi
 }
 
-/* One fill at a time; the token writes while nothing is locked. */
-active proctype refiller() {
-    byte opened, place, written;
-    do
-    :: made == STREAM -> break
-    :: else ->
-        acquire(ring_lock);
-        if
-        :: tail - head < PLACES ->
-            d_step { opened = epoch; place = tail % PLACES };
-            release(ring_lock);
-            d_step {
-                made++;
-                written = made;
-                before[made] = seeds;
-                ring[place] = written
-            };
-            acquire(ring_lock);
-            d_step {
-                if
+inline take_from_ring() {
+    if
+    :: d_step {
+            ring_lock == 0 && epoch != 0 && head < tail ->
+            ring_lock = 1;
+            seen = epoch;
+            copy = ring[head % PLACES];
+            ring[head % PLACES] = 0;
+            head++
+        };
+        d_step { check_and_serve(); ring_lock = 0 }
+    :: ring_lock == 0 && !(epoch != 0 && head < tail) -> skip
+    fi
+}
+
+/* pool_fetch_end(), with the ring's lock held. */
+inline publish() {
+    ring_lock == 0;
+    if
 #ifndef NO_EPOCH
-                :: epoch != opened -> ring[place] = 0
+    :: epoch != opened -> skip
 #endif
-                :: else -> tail++
-                fi;
-                opened = 0; place = 0; written = 0
-            };
-            release(ring_lock)
-        :: else ->
-            release(ring_lock);
+    :: else -> ring[tail % PLACES] = kept; tail++
+    fi;
+    ring_open = 0;
+    opened = 0;
+    kept = 0
+}
+
+/* A fetch of one byte for the caller and one to keep. The token writes while nothing is locked. The bytes lie in memory
+ * that fork wipes. */
+inline fetch_for_caller() {
+    if
+    :: d_step { ring_lock == 0 && ROOM && made + 2 <= STREAM -> ring_open = 1; opened = epoch };
+        d_step {
+            made = made + 2;
+            before[made] = seeds;
+            before[made - 1] = seeds;
+            own = made - 1;
+            kept = made
+        };
+        d_step {
+            copy = ((forked && own <= parents) -> 0 : own);
+            own = 0
+        };
+        d_step {
+            publish();
             if
-            :: tail - head < PLACES
-            :: timeout -> break
-            fi
-        fi
-    od
+            :: epoch != 0 -> serve(copy)
+            :: else -> skip /* forked since */
+            fi;
+            copy = 0
+        }
+    :: ring_lock == 0 && !(ROOM && made + 2 <= STREAM) -> skip
+    fi
+}
+
+active [2] proctype consumer() {
+    byte copy, seen, begun, opened, own, kept;
+    bit hit;
+    {
+        do
+        :: drawn == DRAWS -> break
+        :: d_step { drawn < DRAWS -> drawn++; begun = drops_over };
+#ifdef NO_LOCK
+            take_from_slice();
+#else
+            if
+            :: d_step { slice_lock == 0 -> slice_lock = 1 };
+                take_from_slice();
+                slice_lock = 0
+            :: slice_lock == 1 -> skip
+            fi;
+#endif
+            if
+            :: hit -> skip
+            :: else ->
+                take_from_ring();
+                if
+                :: hit -> skip
+                :: else -> fetch_for_caller()
+                fi
+            fi;
+            d_step { begun = 0; hit = 0 }
+        :: d_step { forked && epoch == 0 -> epoch = 1 } /* the child calls C_Initialize */
+        od
+    } unless { DEAD }
+}
+
+active proctype filler() {
+    byte opened, kept;
+    {
+        do
+        :: d_step { ring_lock == 0 && ROOM && made < STREAM -> ring_open = 1; opened = epoch };
+            d_step { made++; before[made] = seeds; kept = made };
+            d_step { publish() }
+        od
+    } unless { DEAD || timeout }
 }
 
 active proctype dropper() {
-    byte dropped;
-    do
-    :: dropped == DROPS -> break
-    :: dropped < DROPS ->
-        d_step { dropped++; seeds++ };
-        acquire(ring_lock);
-        epoch++;
+    {
+        seeds++;
         d_step {
-            do
-            :: head < tail ->
-                ring[head % PLACES] = 0;
-                head++
-            :: else -> break
-            od
+            ring_lock == 0;
+#ifndef NO_SLICES
+            epoch = 2;
+#endif
+            ring[0] = 0;
+            ring[1] = 0;
+            head = tail
         };
-        release(ring_lock);
-        acquire(stripe_lock);
-        stripe = 0;
-        release(stripe_lock);
+#ifndef NO_SLICES
+        d_step { slice_lock == 0; slice = 0 };
+#endif
         drops_over++
-    od
+    } unless { DEAD }
+}
+
+active proctype forker() {
+    d_step {
+        forked = 1;
+        parents = made;
+#ifndef NO_WIPE
+        ring[0] = 0;
+        ring[1] = 0;
+        head = 0;
+        tail = 0;
+        ring_open = 0;
+        ring_lock = 0;
+        epoch = 0;
+        slice = 0;
+        slice_epoch = 0;
+        slice_lock = 0
+#endif
+    }
 }
