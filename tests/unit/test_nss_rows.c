@@ -1,7 +1,5 @@
 /* test_nss_rows.c - proof-reads rows against NSS's header: the 92 functions of 3.0, and members of parameters. */
-#include <check.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include <pkcs11.h>
 #include <pkcs11n.h>
@@ -11,7 +9,7 @@ typedef CK_FLAGS *CK_FLAGS_PTR;
 typedef CK_ULONG CK_SESSION_VALIDATION_FLAGS_TYPE;
 typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 
-#include "../hang.h"
+#include "../check_main.h"
 #include "functions.h"
 
 #define P11_UPTO 300
@@ -37,16 +35,12 @@ START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
 }
 END_TEST
 
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
+}
+
 int main(void)
 {
-    TCase *tcase = tcase_create("rows");
-    Suite *suite = suite_create("nss_rows");
-    SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, HANG_S);
-    tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main("nss_rows", NULL, NULL, add_tests);
 }

@@ -1,9 +1,6 @@
 /* test_statistics.c - what a reader computes of the counters. */
-#include <check.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "../hang.h"
+#include "../check_main.h"
 #include "statistics.h"
 
 enum { OFTEN = 5 };
@@ -124,13 +121,8 @@ START_TEST(rows_have_their_own_places)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *tcase)
 {
-    TCase *tcase = tcase_create("statistics");
-    Suite *suite = suite_create("statistics");
-    SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, HANG_S);
-    tcase_add_checked_fixture(tcase, begin, NULL);
     tcase_add_test(tcase, sizes_are_powers_of_two);
     tcase_add_test(tcase, nothing_timed_is_nothing_known);
     tcase_add_test(tcase, one_size_does_not_tell_the_price_of_a_byte);
@@ -142,9 +134,9 @@ int main(void)
     tcase_add_test(tcase, lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave);
     tcase_add_test(tcase, numbers_of_different_instants_never_make_a_huge_pool);
     tcase_add_test(tcase, rows_have_their_own_places);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(void)
+{
+    return check_main("statistics", begin, NULL, add_tests);
 }
