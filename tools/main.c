@@ -4,7 +4,7 @@
 #include <locale.h>
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/words.h"
 
 static const struct command {
     const char *name;

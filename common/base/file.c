@@ -8,149 +8,90 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Enough for a configuration. */
-enum { FIRST_ROOM_BYTES = 4096 };
-
-static int check_kind(int fd, struct stat *found, const char *path, bool secure,
-                      struct message *message)
+/* What is wrong with such a file; NULL if nothing is. */
+static const char *kind_complaint(const struct stat *st, bool secure)
 {
-    if (fstat(fd, found) != 0) {
-        int rc = -errno;
-
-        message_set(message, "%s: cannot be read: %m", path);
-        return rc;
-    }
-    struct stat st = *found;
-    if (S_ISDIR(st.st_mode)) {
-        message_set(message, "%s: is a directory, not a file", path);
-        return -EISDIR;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        message_set(message, "%s: is not a regular file", path);
-        return -EINVAL;
-    }
-    if (secure && st.st_uid != 0) {
-        message_set(message, "%s: is not owned by root, in a setuid or setgid program", path);
-        return -EPERM;
-    }
-    if (secure && (st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        message_set(message, "%s: can be written by group or others, in a setuid or setgid program",
-                    path);
-        return -EPERM;
-    }
-    return 0;
+    if (S_ISDIR(st->st_mode))
+        return "is a directory, not a file";
+    if (!S_ISREG(st->st_mode))
+        return "is not a regular file";
+    if (secure && st->st_uid != 0)
+        return "is not owned by root, in a setuid or setgid program";
+    if (secure && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return "can be written by group or others, in a setuid or setgid program";
+    return NULL;
 }
 
-/* Makes room for more. What is there may be secret, so no copy of it stays behind. */
-static bool grow(char **content, size_t held_bytes, size_t *room_bytes)
+/* Reads all, or one byte more than is permitted; not by st_size, since a file may grow. Returns how
+ * many bytes, or -1 with errno. */
+static ssize_t read_all(int fd, char *content)
 {
-    size_t more_bytes = *room_bytes == 0 ? FIRST_ROOM_BYTES : 2 * *room_bytes;
-    char *more = malloc(more_bytes);
+    ssize_t held = 0, n = 1;
 
-    if (more == NULL)
-        return false;
-    if (held_bytes > 0) {
-        memcpy(more, *content, held_bytes);
-        explicit_bzero(*content, held_bytes);
+    while (n != 0 && held <= FILE_MOST_BYTES) {
+        n = pread(fd, content + held, (size_t)(FILE_MOST_BYTES + 1 - held), held);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        held += n > 0 ? n : 0;
     }
-    free(*content);
-    *content = more;
-    *room_bytes = more_bytes;
-    return true;
+    return held;
 }
 
-/* Reads all, or one byte more than is permitted, and leaves room for a NUL. Not by st_size: a file may grow, and
- * files in /proc have size 0. *content is the caller's, whatever comes back. */
-static ssize_t read_all(int fd, char **content)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-    size_t room = 0, held = 0;
+    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
 
-    while (held <= FILE_MOST_BYTES) {
-        ssize_t n;
+/* As file_read(), into room for FILE_MOST_BYTES + 2. *complaint stays NULL if errno tells the reason. */
+static int read_fd(char *content, int fd, bool secure, const char **complaint)
+{
+    struct stat before, after;
+    ssize_t len = 0;
+    bool whole = false;
 
-        if (held + 1 >= room && !grow(content, held, &room))
-            return -ENOMEM;
-        n = read(fd, *content + held, room - 1 - held);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
+    /* Half of the old text and half of the new one is neither. A file in /proc has size 0. */
+    for (int tries = 0; tries < 2 && !whole; tries++) {
+        if (fstat(fd, &before) != 0)
             return -errno;
-        if (n == 0)
-            break;
-        held += (size_t)n;
+        *complaint = kind_complaint(&before, secure);
+        if (*complaint != NULL)
+            return -EINVAL;
+        len = read_all(fd, content);
+        if (len < 0 || fstat(fd, &after) != 0)
+            return -errno;
+        whole = len > FILE_MOST_BYTES ||
+                (is_same(&before, &after) && (after.st_size == 0 || after.st_size == len));
     }
-    return (ssize_t)held;
-}
-
-/* Whether the file was written to since it was found like this and so many bytes were read of it. */
-static bool has_changed(int fd, const struct stat *found, ssize_t len)
-{
-    struct stat now;
-
-    return fstat(fd, &now) != 0 || now.st_size != found->st_size ||
-           (now.st_size != 0 && len >= 0 && now.st_size != len) ||
-           now.st_mtim.tv_sec != found->st_mtim.tv_sec ||
-           now.st_mtim.tv_nsec != found->st_mtim.tv_nsec;
+    content[len] = '\0';
+    if (!whole)
+        *complaint = "is being written";
+    else if (len > FILE_MOST_BYTES)
+        *complaint = "is larger than 1MiB";
+    else if (strlen(content) != (size_t)len)
+        *complaint = "holds a NUL byte, so it is not a text file";
+    return *complaint != NULL ? -EINVAL : 0;
 }
 
 int file_read(char **text, const char *path, bool secure, struct message *message)
 {
-    char *content = NULL;
-    char *fitted;
-    struct stat found;
-    ssize_t len;
-    int rc;
-    int fd;
-
     /* O_NONBLOCK: a FIFO in this place must not hang the program that loads the module. */
-    fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0) {
-        rc = -errno;
-        message_set(message, "%s: cannot be read: %m", path);
-        return rc;
-    }
-    rc = check_kind(fd, &found, path, secure, message);
-    if (rc != 0)
-        goto done;
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    char *content = fd >= 0 ? malloc(FILE_MOST_BYTES + 2) : NULL;
+    const char *complaint = NULL;
+    int rc = content != NULL ? read_fd(content, fd, secure, &complaint) : -errno;
 
-    len = read_all(fd, &content);
-    /* Half of the old text and half of the new one is neither. */
-    if (has_changed(fd, &found, len) && len <= FILE_MOST_BYTES && fstat(fd, &found) == 0) {
-        free(content);
-        content = NULL;
-        lseek(fd, 0, SEEK_SET);
-        len = read_all(fd, &content);
-        if (has_changed(fd, &found, len) && len <= FILE_MOST_BYTES) {
-            message_set(message, "%s: is being written", path);
-            rc = -EAGAIN;
-            goto done;
-        }
-    }
-    if (len < 0) {
-        rc = (int)len;
+    if (rc == 0) {
+        *text = realloc(content, strlen(content) + 1);
+        if (*text == NULL)
+            *text = content;
+    } else {
         errno = -rc;
-        if (rc == -ENOMEM)
-            message_set(message, "%s: out of memory", path);
-        else
-            message_set(message, "%s: cannot be read: %m", path);
-        goto done;
+        message_set(message, complaint != NULL ? "%s: %s" : "%s: cannot be read: %m", path,
+                    complaint);
+        free(content);
     }
-    if (len > FILE_MOST_BYTES) {
-        message_set(message, "%s: is larger than 1MiB", path);
-        rc = -EFBIG;
-        goto done;
-    }
-    if (memchr(content, '\0', (size_t)len) != NULL) {
-        message_set(message, "%s: holds a NUL byte, so it is not a text file", path);
-        rc = -EINVAL;
-        goto done;
-    }
-    content[len] = '\0';
-    fitted = realloc(content, (size_t)len + 1);
-    *text = fitted != NULL ? fitted : content; /* the caller's */
-    content = NULL;
-done:
-    free(content);
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     return rc;
 }

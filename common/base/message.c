@@ -1,45 +1,30 @@
 /* message.c - builds a line for a person, and quotes what came from outside. */
 #include "base/message.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/keep_errno.h"
+
 void message_set(struct message *message, const char *format, ...)
 {
-    int saved = errno;
+    KEEP_ERRNO();
     va_list args;
 
     va_start(args, format);
     vsnprintf(message->text, sizeof message->text, format, args);
     va_end(args);
-    errno = saved;
 }
 
 const char *quote(char out[QUOTE_BYTES], const char *value)
 {
-    static const char hex[] = "0123456789abcdef";
-    char *at = out;
+    char *at = stpcpy(out, "'");
 
-    *at++ = '\'';
-    for (size_t i = 0; value[i] != '\0'; i++) {
+    for (size_t i = 0; i < QUOTE_SHOWN_BYTES && value[i] != '\0'; i++) {
         unsigned char c = (unsigned char)value[i];
-
-        if (i == QUOTE_SHOWN_BYTES) {
-            at = stpcpy(at, "...");
-            break;
-        }
-        if (c >= ' ' && c <= '~') {
-            *at++ = (char)c;
-        } else {
-            *at++ = '\\';
-            *at++ = 'x';
-            *at++ = hex[c >> 4];
-            *at++ = hex[c & 15];
-        }
+        at += sprintf(at, c >= ' ' && c <= '~' ? "%c" : "\\x%02x", c);
     }
-    *at++ = '\'';
-    *at = '\0';
+    strcpy(at, strnlen(value, QUOTE_SHOWN_BYTES + 1) > QUOTE_SHOWN_BYTES ? "...'" : "'");
     return out;
 }

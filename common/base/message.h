@@ -1,4 +1,5 @@
-/* message.h - one line for a person: what went wrong, where, and what would have been right. */
+/* message.h - one line for a person: what went wrong, where, and what would have been right.
+ * Any thread; nothing here can fail. */
 #ifndef P11_PROXY_MESSAGE_H
 #define P11_PROXY_MESSAGE_H
 
@@ -6,24 +7,22 @@
 #include <stddef.h>
 
 enum {
-    MESSAGE_BYTES = 1024,   /* a longer message is cut; its start names the place */
-    QUOTE_SHOWN_BYTES = 80, /* of a quoted value; what follows is shown as "..." */
-    QUOTE_BYTES = 4 * QUOTE_SHOWN_BYTES + 8, /* each byte may become \x1b; two quotes, dots, NUL */
+    MESSAGE_BYTES = 1024,                    /* a longer message is cut */
+    QUOTE_SHOWN_BYTES = 80,                  /* of a quoted value; "..." stands for the rest */
+    QUOTE_BYTES = 4 * QUOTE_SHOWN_BYTES + 8, /* each byte may become \x1b */
 };
 
-/* Belongs to the caller, who needs neither to clear nor to free it. */
+/* Belongs to the caller, and needs no beginning and no end. */
 struct message {
     char text[MESSAGE_BYTES];
 };
 
-/* Writes the message. Any thread. Leaves errno alone, so that %m may be used. Cannot fail. */
+/* Writes the message. Keeps errno, so %m may be used. */
 void message_set(struct message *message, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/*
- * Puts 'value' with its quotes into out and returns out. Bytes that are not printable ASCII appear
- * as \xNN: a value comes from a file and may end on a terminal. Any thread. Cannot fail.
- */
+/* Writes value in quotes to out, and returns out. Bytes that are not printable ASCII appear as \xNN,
+ * because a value comes from a file and may end on a terminal. */
 const char *quote(char out[QUOTE_BYTES], const char *value);
 
 #endif

@@ -1,12 +1,12 @@
 /* wipeonfork.c - memory that the kernel zeroes in a forked child: guard pages, MADV_WIPEONFORK, MADV_DONTDUMP. */
 #include "base/wipeonfork.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/keep_errno.h"
 #include "base/safeguard.h"
 
 #ifndef MADV_WIPEONFORK
@@ -41,82 +41,69 @@ static int protect(void *memory, size_t len_bytes)
 
 int wipeonfork_map(void **memory, size_t len_bytes)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     size_t guard = page_bytes();
     size_t usable = whole_pages(len_bytes);
     if (len_bytes == 0 || usable < len_bytes || usable > SIZE_MAX - 2 * guard)
         return -ENOMEM;
 
     char *all = mmap(NULL, usable + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED) {
-        errno = saved_errno;
+    if (all == MAP_FAILED)
         return -ENOMEM;
-    }
-    int rc = mprotect(all + guard, usable, PROT_READ | PROT_WRITE) == 0 ? 0 : -ENOMEM;
+    int rc = mprotect(all + guard, usable, PROT_READ | PROT_WRITE) == 0
+                 ? protect(all + guard, usable)
+                 : -ENOMEM;
     if (rc == 0)
-        rc = protect(all + guard, usable);
-    if (rc != 0) {
+        *memory = all + guard;
+    else
         munmap(all, usable + 2 * guard);
-        errno = saved_errno;
-        return rc;
-    }
-    errno = saved_errno;
-    *memory = all + guard;
-    return 0;
+    return rc;
 }
 
 bool wipeonfork_lock(void *memory, size_t len_bytes)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     size_t usable = whole_pages(len_bytes);
     /* On fault: a large pool that is hardly used must not occupy all of its memory. */
-    bool locked = mlock2(memory, usable, MLOCK_ONFAULT) == 0 || mlock(memory, usable) == 0;
-    errno = saved_errno;
-    return locked;
+    return mlock2(memory, usable, MLOCK_ONFAULT) == 0 || mlock(memory, usable) == 0;
 }
 
 void wipeonfork_unlock(void *memory, size_t len_bytes)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     munlock(memory, whole_pages(len_bytes));
-    errno = saved_errno;
 }
 
 void wipeonfork_unmap(void *memory, size_t len_bytes)
 {
     if (memory == NULL)
         return;
-    int saved_errno = errno;
+    KEEP_ERRNO();
     size_t guard = page_bytes();
     size_t usable = whole_pages(len_bytes);
     explicit_bzero(memory, usable);
     munmap((char *)memory - guard, usable + 2 * guard);
-    errno = saved_errno;
 }
 
 int wipeonfork_reassert(void *memory, size_t len_bytes)
 {
-    int saved_errno = errno;
-    int rc = protect(memory, whole_pages(len_bytes));
-    errno = saved_errno;
-    return rc;
+    KEEP_ERRNO();
+    return protect(memory, whole_pages(len_bytes));
 }
 
 _Atomic uint64_t *droppable_map(void)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     void *page =
         mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
-    errno = saved_errno;
     return page == MAP_FAILED ? NULL : page;
 }
 
 void droppable_unmap(_Atomic uint64_t *page)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     if (page != NULL)
         munmap(page, page_bytes());
-    errno = saved_errno;
 }
 
 bool wipeonfork_is_supported(void)

@@ -1,4 +1,5 @@
-/* wipeonfork.h - memory that the kernel zeroes in every copy of the address space. */
+/* wipeonfork.h - memory that the kernel zeroes in every copy of the address space.
+ * All functions keep errno, and any thread may call them. */
 #ifndef P11_PROXY_WIPEONFORK_H
 #define P11_PROXY_WIPEONFORK_H
 
@@ -10,32 +11,28 @@
 /*
  * Maps at least len_bytes of zeroed, private, page-aligned memory between two pages that fault when touched.
  * The kernel zeroes it in the child of fork, _Fork and raw clone, and leaves it out of core files where it can.
- * Any thread. Keeps errno. Returns 0 and the memory, which the caller gives back with wipeonfork_unmap();
- * -ENOMEM; or -ENOTSUP if wiping cannot be proven (the kernel refuses the advice, or accepts nonsense, as
- * user-mode emulators do). *memory is untouched on failure.
+ * Returns 0 and the memory, which ends with wipeonfork_unmap(); -ENOMEM; or -ENOTSUP if the kernel does not
+ * prove that it wipes: it refuses the advice or, like user-mode emulators, accepts nonsense.
  */
 int wipeonfork_map(void **memory, size_t len_bytes);
 
-/* Tries to keep such memory out of swap, each page from its first use on. Keeps errno. True if it is kept out. */
+/* Zeroes and gives back what wipeonfork_map() gave for the same len_bytes. NULL is fine. */
+void wipeonfork_unmap(void *memory, size_t len_bytes);
+
+/* Tries to keep such memory out of swap, each page from its first use on. True if it is kept out. */
 bool wipeonfork_lock(void *memory, size_t len_bytes);
 void wipeonfork_unlock(void *memory, size_t len_bytes);
 
-/* Zeroes and gives back what wipeonfork_map() gave for the same len_bytes. NULL is fine. Keeps errno. */
-void wipeonfork_unmap(void *memory, size_t len_bytes);
-
-/* Asks the kernel once more to wipe such memory on fork, because a program that restores checkpoints may
- * have lost that. Keeps errno. Returns 0 or -ENOTSUP. */
+/* Asks the kernel once more to wipe such memory, because a program that restores checkpoints may have lost
+ * that. Returns 0 or -ENOTSUP. */
 int wipeonfork_reassert(void *memory, size_t len_bytes);
 
-/*
- * Maps a page that reads zero after a fork, after a restore from a checkpoint, and if the kernel took it
- * away for want of memory (MAP_DROPPABLE, Linux 6.11). NULL where there is no such thing. The caller gives
- * it back with droppable_unmap(). Keeps errno.
- */
+/* Maps a page that reads zero after a fork, after a restore from a checkpoint, and if the kernel took it
+ * away for want of memory (MAP_DROPPABLE, Linux 6.11). NULL where there is no such thing. */
 _Atomic uint64_t *droppable_map(void);
 void droppable_unmap(_Atomic uint64_t *page);
 
-/* True if wipeonfork_map() can work here: the same probe, on a page of its own. */
+/* True if wipeonfork_map() can work here. */
 bool wipeonfork_is_supported(void);
 
 #endif

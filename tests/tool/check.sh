@@ -53,7 +53,7 @@ check "no key"                   grep -F "$P11_PROXY_CONFIG:5: a line that is no
 check "an unknown key"           grep -F "$P11_PROXY_CONFIG:6: unknown key 'x-pol'; the nearest is x-pool" "$scratch/out"
 check "and the target all the same" grep -F "of SoftHSM: $TARGET" "$scratch/out"
 printf 'x-log: off\nx-pool: maybe\nx-target: a/b\n' >"$P11_PROXY_CONFIG"
-check "a target that is a mistake is not missing besides" says 1 ":3: x-target is neither an absolute path nor" looks
+check "a target that is a mistake is not missing besides" says 1 ":3: x-target is not an absolute path or" looks
 check "so it is said once"       test "$(grep -c '^problem' "$scratch/out")" == 2
 printf 'x-log: off\n' >"$P11_PROXY_CONFIG"
 check "no target"                says 1 "no token's module is configured" looks

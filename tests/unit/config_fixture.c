@@ -2,7 +2,6 @@
 #include "config_fixture.h"
 
 #include <check.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ void fixture_setup(void)
 {
     static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
 
-    umask(022); /* for those who become somebody else */
+    umask(022); /* for the tests that change their user */
     snprintf(root, sizeof root, "/tmp/p11-proxy-config.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(root));
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
@@ -105,7 +104,7 @@ void same_text(const char *came, const char *text)
     ck_assert_str_eq(came, expected);
 }
 
-void refused(int code, const char *expected)
+void refused(const char *expected)
 {
     struct config *config = NULL;
     int rc = config_load(&config, &places, &said);
@@ -113,7 +112,6 @@ void refused(int code, const char *expected)
     ck_assert_msg(rc != 0, "was not refused, but should say: %s", expected);
     ck_assert_ptr_null(config);
     same_text(said.text, expected);
-    ck_assert_int_eq(rc, code);
 }
 
 void line_refused(const char *line, const char *expected_rest)
@@ -122,5 +120,14 @@ void line_refused(const char *line, const char *expected_rest)
 
     put_system(line);
     snprintf(expected, sizeof expected, "@/system/p11-proxy.module:1: %s", expected_rest);
-    refused(-EINVAL, expected);
+    refused(expected);
+}
+
+void target_refused(const char *target, const char *expected)
+{
+    places.env_target = target;
+    struct config *config = load();
+    ck_assert_int_ne(config_check_target(config, &said), 0);
+    same_text(said.text, expected);
+    config_free(config);
 }

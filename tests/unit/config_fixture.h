@@ -24,8 +24,11 @@ void put_system(const char *text);
 /* Loads; fails the test if that fails. The caller ends it with config_free(). */
 struct config *load(void);
 
-/* Loads what must fail with code and the message, in which "@" stands for root. */
-void refused(int code, const char *expected);
+/* Loads what must fail with the message, in which "@" stands for root. */
+void refused(const char *expected);
+
+/* Loads with P11_PROXY_TARGET set so, and expects that message of config_check_target(). */
+void target_refused(const char *target, const char *expected);
 
 /* Loads one line, and expects "@/system/p11-proxy.module:1: " and the rest. */
 void line_refused(const char *line, const char *expected_rest);

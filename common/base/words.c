@@ -1,10 +1,22 @@
-/* nearest.c - the edit distance of two short words. */
-#include "base/nearest.h"
+/* words.c - a list of words as text, and the edit distance of two words. */
+#include "base/words.h"
 
 #include <stdint.h>
 #include <string.h>
 
 enum { LONGEST_WORD = 127 };
+
+int word_number(const char *word, const char *words)
+{
+    for (int number = 0; *words != '\0'; number++) {
+        size_t len = strcspn(words, ",");
+        if (strlen(word) == len && memcmp(word, words, len) == 0)
+            return number;
+        words += len;
+        words += strspn(words, ", ");
+    }
+    return -1;
+}
 
 /* Not tolower(): the application's locale must not decide which key is meant. */
 static int lower(char c)
@@ -12,11 +24,9 @@ static int lower(char c)
     return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
-static size_t least(size_t a, size_t b, size_t c)
+static size_t least(size_t a, size_t b)
 {
-    size_t ab = a < b ? a : b;
-
-    return ab < c ? ab : c;
+    return a < b ? a : b;
 }
 
 size_t edit_distance(const char *typed, const char *known)
@@ -31,13 +41,11 @@ size_t edit_distance(const char *typed, const char *known)
         row[k] = k;
     for (size_t t = 1; t <= typed_len; t++) {
         size_t diagonal = row[0];
-
         row[0] = t;
         for (size_t k = 1; k <= known_len; k++) {
             size_t changed = diagonal + (lower(typed[t - 1]) != lower(known[k - 1]));
-
             diagonal = row[k];
-            row[k] = least(row[k] + 1, row[k - 1] + 1, changed);
+            row[k] = least(changed, least(row[k], row[k - 1]) + 1);
         }
     }
     return row[known_len];

@@ -1,4 +1,4 @@
-/* config_places.c - where a real process finds its configuration: wherever p11-kit would look. */
+/* places.c - where a real process finds its configuration: the same places as p11-kit's. */
 #include "config/config.h"
 
 #include <pwd.h>
@@ -22,8 +22,6 @@ static void find_user_config(char out[PATH_MAX])
     const char *home = secure_getenv("HOME");
     struct passwd entry, *found = NULL;
     char strings[4096];
-
-    out[0] = '\0';
     if (xdg != NULL && xdg[0] != '\0')
         join(out, xdg, "pkcs11");
     else if (home != NULL && home[0] != '\0')
@@ -32,21 +30,19 @@ static void find_user_config(char out[PATH_MAX])
         join(out, found->pw_dir, ".config/pkcs11");
 }
 
-/* P11_PROXY_CONFIG, made absolute at the first read: the process may change its directory afterwards, and fork. */
+/* P11_PROXY_CONFIG, made absolute at the first read, because the process may change its directory afterwards. */
 static const char *named_file(void)
 {
     static char read_as[PATH_MAX], absolute[PATH_MAX];
+    char folder[PATH_MAX];
     const char *value = secure_getenv("P11_PROXY_CONFIG");
     if (value == NULL || value[0] == '\0' || value[0] == '/' || strlen(value) >= PATH_MAX)
         return value;
-    if (strcmp(value, read_as) != 0) {
-        if (getcwd(absolute, sizeof absolute) == NULL ||
-            strlen(absolute) + 1 + strlen(value) >= sizeof absolute)
-            return value;
-        strcat(strcat(absolute, "/"), value);
+    if (strcmp(value, read_as) != 0 && getcwd(folder, sizeof folder) != NULL) {
+        join(absolute, folder, value);
         strcpy(read_as, value);
     }
-    return absolute;
+    return absolute[0] != '\0' ? absolute : value;
 }
 
 void config_places_default(struct config_places *places, const char *module_path)

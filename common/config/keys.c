@@ -1,0 +1,234 @@
+/* keys.c - the table of keys, and one small parser per type of value. */
+#include "config/keys.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/words.h"
+
+/* Reads text into *field. False if text is not right; then *field is untouched. */
+typedef bool parser(void *field, const char *text, const char *words);
+
+/* char *, which is text itself */
+static bool parse_text(void *field, const char *text, const char *words)
+{
+    (void)words;
+    *(const char **)field = text;
+    return true;
+}
+
+/* char *: an absolute path */
+static bool parse_path(void *field, const char *text, const char *words)
+{
+    return text[0] == '/' && parse_text(field, text, words);
+}
+
+/* char *: an absolute path or a plain file name. Nothing relative, because that would load what happens
+ * to lie in the application's directory. */
+static bool parse_target(void *field, const char *text, const char *words)
+{
+    bool relative = text[0] == '\0' || strchr(text, '/') != NULL || strcmp(text, ".") == 0 ||
+                    strcmp(text, "..") == 0;
+    return (text[0] == '/' || !relative) && parse_text(field, text, words);
+}
+
+/* An enum that counts from 0 in the order of words. */
+static bool parse_word(void *field, const char *text, const char *words)
+{
+    /* An enum without negative values is an unsigned int to both compilers. */
+    _Static_assert(sizeof(enum config_threads) == sizeof(unsigned), "stored as unsigned");
+    int number = word_number(text, words);
+    if (number >= 0)
+        *(unsigned *)field = (unsigned)number;
+    return number >= 0;
+}
+
+struct unit {
+    const char *name;
+    unsigned long factor;
+};
+
+/* Digits, blanks and a unit, as a number. 0 if text is something else or more than most. */
+static unsigned long parse_amount(const char *text, const struct unit *units, unsigned long most)
+{
+    char *behind;
+    unsigned long number = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &behind, 10) : 0;
+    if (number == 0 || number > most)
+        return 0;
+    behind += strspn(behind, " \t");
+    while (units->name != NULL && strcmp(behind, units->name) != 0)
+        units++;
+    return units->name != NULL && number <= most / units->factor ? number * units->factor : 0;
+}
+
+/* size_t, bytes */
+static bool parse_size(void *field, const char *text, const char *words)
+{
+    static const struct unit units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {NULL, 0}};
+    unsigned long bytes = parse_amount(text, units, 16 * 1024 * 1024);
+    (void)words;
+    if (bytes >= 4 * 1024)
+        *(size_t *)field = bytes;
+    return bytes >= 4 * 1024;
+}
+
+/* unsigned, milliseconds */
+static bool parse_age(void *field, const char *text, const char *words)
+{
+    /* No plain number, because it would not say of what. */
+    static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {NULL, 0}};
+    unsigned long ms = parse_amount(text, units, 60 * 60 * 1000);
+    (void)words;
+    if (ms >= 10)
+        *(unsigned *)field = (unsigned)ms;
+    return ms >= 10;
+}
+
+/* struct log_settings */
+static bool parse_log(void *field, const char *text, const char *words)
+{
+    (void)words;
+    return log_settings_parse(field, text);
+}
+
+#define FIELD(name) offsetof(struct config, name)
+
+/* A new key is a row here, a field in struct config, one more in CONFIG_KEYS, and a paragraph in
+ * p11-proxy.module(5). */
+/* clang-format off */
+static const struct key {
+    const char *name;
+    parser     *parse;
+    size_t      field;
+    const char *initial; /* NULL: not set */
+    const char *right;   /* the words, or the rest of "x-target is not ..." */
+} keys[CONFIG_KEYS] = {
+    {"x-target",           parse_target, FIELD(target),           NULL,
+     "an absolute path or a plain file name"},
+    {"x-target-init",      parse_text,   FIELD(target_init),      NULL,      NULL},
+    {"x-pool",             parse_word,   FIELD(pool),             "on",      "off, on"},
+    {"x-pool-size",        parse_size,   FIELD(pool_size_bytes),  "64KiB",
+     "between 4KiB and 16MiB, in bytes, KiB or MiB"},
+    {"x-pool-max-age",     parse_age,    FIELD(pool_max_age_ms),  "10s",
+     "between 10ms and 60min, in ms, s or min"},
+    {"x-pool-threads",     parse_word,   FIELD(pool_threads),     "auto",    "auto, never, require"},
+    {"x-pool-on-seed",     parse_word,   FIELD(pool_on_seed),     "flush",   "flush, keep"},
+    {"x-pool-mix",         parse_word,   FIELD(pool_mix),         "none",    "none, kernel"},
+    {"x-pool-lock-memory", parse_word,   FIELD(pool_lock_memory), "auto",    "auto, never"},
+    {"x-disabled-algorithms",
+                           parse_text,   FIELD(disabled_algorithms), NULL,   NULL},
+    {"x-disabled-algorithms-file",
+                           parse_path,   FIELD(disabled_algorithms_file), NULL,
+     "an absolute path"},
+    {"x-policy",           parse_word,   FIELD(policy),           "enforce", "enforce, audit"},
+    {"x-statistics",       parse_word,   FIELD(statistics),       "on",      "off, on"},
+    {"x-log",              parse_log,    FIELD(log),              "syslog",
+     LOG_DESTINATION_WORDS " or an absolute path without blanks, alone or with one of "
+     LOG_LEVEL_WORDS " after it"},
+};
+/* clang-format on */
+
+static const struct key *find_key(const char *name)
+{
+    for (const struct key *key = keys; key < keys + CONFIG_KEYS; key++)
+        if (strcmp(key->name, name) == 0)
+            return key;
+    return NULL;
+}
+
+/*
+ * Whether a name that is no key is meant for the proxy: it starts with x-, p11-kit's own two excepted, or
+ * it is a key that lost its x-. Otherwise "disabled-algorithms: MD5" would be a policy that is not in force.
+ */
+static bool is_mistyped(const char *name)
+{
+    if (word_number(name, "x-init-reserved, x-trust-lookup") >= 0)
+        return false;
+    if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
+        return true;
+    for (size_t i = 0; i < CONFIG_KEYS; i++)
+        if (edit_distance(name, keys[i].name + 2) == 0)
+            return true;
+    return false;
+}
+
+static const char *nearest_key(const char *name)
+{
+    const char *nearest = keys[0].name;
+    for (size_t i = 1; i < CONFIG_KEYS; i++)
+        if (edit_distance(name, keys[i].name) < edit_distance(name, nearest))
+            nearest = keys[i].name;
+    return nearest;
+}
+
+void keys_set_defaults(struct config *config)
+{
+    for (size_t i = 0; i < CONFIG_KEYS; i++) {
+        config->settings[i] = (struct config_setting){keys[i].name, keys[i].initial, NULL, 0};
+        if (keys[i].initial != NULL)
+            keys[i].parse((char *)config + keys[i].field, keys[i].initial, keys[i].right);
+    }
+}
+
+int keys_take(struct config *config, const char *name, char *value, const char *from, unsigned line,
+              struct message *message)
+{
+    const struct key *key = find_key(name);
+    char quoted[QUOTE_BYTES];
+    if (key == NULL && !is_mistyped(name))
+        return 0;
+    if (key == NULL) {
+        message_set(message, "%s:%u: unknown key %s; the nearest is %s", from, line,
+                    quote(quoted, name), nearest_key(name));
+        return -1;
+    }
+    struct config_setting *setting = &config->settings[key - keys];
+    struct config_setting taken = {key->name, value, from, line};
+    if (setting->from == from) { /* the same string, not an equal one */
+        message_set(message, "%s:%u: %s is already set on line %u", from, line, name,
+                    setting->line);
+        return -1;
+    }
+    if (!key->parse((char *)config + key->field, value, key->right))
+        return keys_refuse(message, &taken, "is not %s%s",
+                           key->parse == parse_word ? "one of " : "", key->right);
+    if (key->field == FIELD(target_init))
+        taken.text = "(hidden)";
+    *setting = taken;
+    return 0;
+}
+
+int keys_refuse(struct message *message, const struct config_setting *setting, const char *format,
+                ...)
+{
+    char where[MESSAGE_BYTES], complaint[MESSAGE_BYTES / 2], quoted[QUOTE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(complaint, sizeof complaint, format, args);
+    va_end(args);
+    message_set(message, "%s: %s %s: %s%s", config_origin(setting, where, sizeof where),
+                setting->key, complaint, quote(quoted, setting->text),
+                strstr(setting->text, " #") != NULL ? "; a comment needs a line of its own" : "");
+    return -1;
+}
+
+const struct config_setting *config_find(const struct config *config, const char *key)
+{
+    const struct key *found = find_key(key);
+    return found != NULL ? &config->settings[found - keys] : NULL;
+}
+
+const char *config_origin(const struct config_setting *setting, char *out, size_t out_bytes)
+{
+    if (setting->from == NULL)
+        snprintf(out, out_bytes, "default");
+    else if (setting->line == 0)
+        snprintf(out, out_bytes, "%s", setting->from);
+    else
+        snprintf(out, out_bytes, "%s:%u", setting->from, setting->line);
+    return out;
+}
