@@ -351,18 +351,6 @@ START_TEST(an_application_that_closes_the_descriptor_loses_no_file_of_its_own)
 }
 END_TEST
 
-START_TEST(no_descriptor_of_ours_takes_the_number_of_a_standard_stream)
-{
-    proxy_with("");
-    close(STDIN_FILENO);
-    close(STDOUT_FILENO);
-    initialize();
-    int ours = counters_descriptor();
-    ck_assert_int_gt(ours, STDERR_FILENO);
-    ck_assert_int_eq(fcntl(ours, F_GETFD), FD_CLOEXEC);
-}
-END_TEST
-
 START_TEST(nobody_can_shrink_them_or_write_to_them_by_the_descriptor)
 {
     begin_counted("");
@@ -407,7 +395,6 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_forked_child_counts_for_itself_and_not_before_it_initializes);
     tcase_add_test(tcase, each_life_begins_at_zero_and_leaves_no_descriptor);
     tcase_add_test(tcase, an_application_that_closes_the_descriptor_loses_no_file_of_its_own);
-    tcase_add_test(tcase, no_descriptor_of_ours_takes_the_number_of_a_standard_stream);
     tcase_add_test(tcase, nobody_can_shrink_them_or_write_to_them_by_the_descriptor);
     tcase_add_loop_test(tcase, none_are_kept_where_the_owner_or_the_system_forbids_them, 0, 2);
 }

@@ -442,6 +442,36 @@ START_TEST(a_login_or_seed_on_an_inherited_session_counts)
 }
 END_TEST
 
+static CK_SLOT_ID token_slot;
+
+static void work_on_the_token(void)
+{
+    CK_RV rv = fn->C_Initialize(&os_locking);
+    CHILD_EXPECT(rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED, true);
+    CHILD_EXPECT(fn->C_OpenSession(token_slot, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    child_draws(session, CHILD_DRAWS);
+}
+
+/* Of SoftHSM's locks none is held in a child, though the fork comes while the filler begins, at any moment of that. */
+START_TEST(a_child_never_finds_the_token_locked)
+{
+    enum { TIMES = 150 };
+    CK_BYTE bytes[32];
+    SKIP_IF_SANITIZED();
+    token_slot = softhsm_begin("");
+    for (int life = 0; life < TIMES; life++) {
+        session = open_session(token_slot, 0);
+        for (int i = 0; i < 60; i++)
+            EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+        for (volatile int spin = life * 400; spin > 0; spin--)
+            continue;
+        reap(child_that(work_on_the_token));
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        initialize();
+    }
+}
+END_TEST
+
 static unsigned descriptors(void)
 {
     unsigned count = 0;
@@ -482,6 +512,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, the_filler_is_out_of_the_token_while_a_fork_is_made);
     tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3);
     tcase_add_test(tcase, a_login_or_seed_on_an_inherited_session_counts);
+    tcase_add_test(tcase, a_child_never_finds_the_token_locked);
     tcase_add_test(tcase, a_child_has_no_more_descriptors_than_its_parent);
 }
 

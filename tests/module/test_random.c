@@ -69,21 +69,6 @@ START_TEST(odd_requests_are_the_tokens_to_answer)
 }
 END_TEST
 
-START_TEST(a_closed_session_is_served_nothing)
-{
-    CK_BYTE bytes[8];
-    begin_filled("");
-    CK_SESSION_HANDLE other = open_session(0, 0);
-    EXPECT(fn->C_CloseSession(session), CKR_OK);
-    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
-    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_OK);
-    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
-    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    EXPECT(fn->C_GenerateRandom(other, bytes, sizeof bytes), CKR_CRYPTOKI_NOT_INITIALIZED);
-}
-END_TEST
-
 START_TEST(large_requests_reach_the_token_as_they_are)
 {
     static CK_BYTE bytes[1024 * 1024];
@@ -164,38 +149,6 @@ START_TEST(errno_is_kept)
 }
 END_TEST
 
-START_TEST(each_slot_serves_its_own_bytes)
-{
-    script("slots 3");
-    session = begin("");
-    CK_SESSION_HANDLE sessions[] = {session, open_session(1, 0), open_session(2, 0)};
-    for (int round = 0; round < 300; round++)
-        for (unsigned slot = 0; slot < 3; slot++)
-            ck_assert_uint_eq(draw_word(sessions[slot]).slot, slot);
-    served_once(900);
-}
-END_TEST
-
-START_TEST(nobody_gets_what_was_fetched_for_somebody_else)
-{
-    script("login for random %d", _i);
-    proxy_with("");
-    initialize();
-    session = open_session(0, 0);
-    for (int round = 0; round < 50; round++) {
-        if (_i == 0)
-            ck_assert_uint_eq(draw_word(session).login, 0);
-        else
-            EXPECT(fn->C_GenerateRandom(session, (CK_BYTE[8]){0}, 8), CKR_USER_NOT_LOGGED_IN);
-        EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
-        for (int i = 0; i < 20; i++)
-            ck_assert_uint_eq(draw_word(session).login, 1);
-        EXPECT(fn->C_Logout(session), CKR_OK);
-    }
-    served_once(1000);
-}
-END_TEST
-
 START_TEST(an_asynchronous_session_is_the_tokens_alone)
 {
     begin_filled("");
@@ -221,39 +174,19 @@ START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
 }
 END_TEST
 
-/* Who may make no thread makes none, and is served from what callers' own calls fetch ahead. */
-START_TEST(without_a_thread_callers_read_ahead)
-{
-    unsigned threads = threads_now();
-    proxy_with(_i == 0 ? "" : "x-pool-threads: never");
-    EXPECT(fn->C_Initialize(_i == 0 ? &no_threads : &os_locking), CKR_OK);
-    session = open_session(0, 0);
-    draw(session, 16, 16384);
-    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
-    ck_assert_uint_eq(CALLS(C_OpenSession), 1U);
-    ck_assert_uint_lt(own_requests(), 1024 / 10);
-    ck_assert_uint_eq(threads_now(), threads);
-    served_once(2000);
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, small_requests_are_served_without_the_token);
     tcase_add_test(tcase, with_the_pool_off_each_request_reaches_the_token_as_it_is);
     tcase_add_test(tcase, without_a_generator_each_request_reaches_the_token_as_it_is);
     tcase_add_test(tcase, odd_requests_are_the_tokens_to_answer);
-    tcase_add_test(tcase, a_closed_session_is_served_nothing);
     tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
     tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
     tcase_add_loop_test(tcase, bytes_behind_the_request_are_left_alone, 0, 2);
     tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES);
     tcase_add_test(tcase, errno_is_kept);
-    tcase_add_test(tcase, each_slot_serves_its_own_bytes);
-    tcase_add_loop_test(tcase, nobody_gets_what_was_fetched_for_somebody_else, 0, 2);
     tcase_add_test(tcase, an_asynchronous_session_is_the_tokens_alone);
     tcase_add_test(tcase, what_is_mixed_with_the_kernels_bytes_is_not_the_tokens);
-    tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);
 }
 
 int main(void)
