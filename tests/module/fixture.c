@@ -250,6 +250,14 @@ void wait_a_moment(unsigned long *since_ms, const char *condition)
     sleep_ms(1);
 }
 
+void *before_a_fault(size_t len_bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(memory != MAP_FAILED && mprotect(memory + page, page, PROT_NONE) == 0);
+    return memory + page - len_bytes;
+}
+
 /* What the kernel says of one of our threads in that file; "" if it has ended. */
 static void read_of_thread(const char *thread, const char *file, char text[256])
 {

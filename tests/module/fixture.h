@@ -114,6 +114,9 @@ CK_SESSION_HANDLE begin(const char *settings);
     } while (0)
 void wait_a_moment(unsigned long *since_ms, const char *condition);
 
+/* So many bytes, right before a page that faults. */
+void *before_a_fault(size_t len_bytes);
+
 /* How many threads this process has; the number of the filler, 0 if there is none. */
 unsigned threads_now(void);
 long filler_thread(void);

@@ -142,93 +142,35 @@ void scan_bait(uint8_t bytes[16])
     }
 }
 
-static unsigned long smaps(const char *flag, const char *field, void **first)
-{
-    char line[512];
-    unsigned long sum = 0;
-    unsigned long start = 0;
-    unsigned long kb = 0;
-    unsigned long upto;
-    FILE *file = fopen("/proc/self/smaps", "re");
-    ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof line, file) != NULL) {
-        unsigned long from;
-        if (sscanf(line, "%lx-%lx ", &from, &upto) == 2) {
-            start = from;
-            kb = field[0] == '\0';
-        } else if (field[0] != '\0' && strncmp(line, field, strlen(field)) == 0)
-            kb = strtoul(line + strlen(field) + 1, NULL, 10);
-        else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, flag) != NULL) {
-            sum += kb;
-            if (*first == NULL)
-                *first = (void *)start;
-        }
-    }
-    fclose(file);
-    return sum;
-}
-
-unsigned long smaps_sum(const char *flag, const char *field)
-{
-    void *first = NULL;
-    return smaps(flag, field, &first);
-}
-
-void *smaps_first(const char *flag)
-{
-    void *first = NULL;
-    smaps(flag, "", &first);
-    return first;
-}
-
 unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most)
 {
     char line[512];
     unsigned count = 0;
     unsigned long from;
     unsigned long upto;
-    unsigned long start = 0;
-    unsigned long end = 0;
+    struct mapping one = {0};
     FILE *file = fopen("/proc/self/smaps", "re");
     ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "%lx-%lx ", &from, &upto) == 2) {
-            start = from;
-            end = upto;
-        } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, flag) != NULL) {
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "%lx-%lx ", &from, &upto) == 2)
+            one = (struct mapping){.start = (uint8_t *)from, .len_bytes = upto - from};
+        else if (strncmp(line, "Rss:", 4) == 0)
+            one.resident_kb = strtoul(line + 4, NULL, 10);
+        else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, flag) != NULL) {
             if (count < most)
-                mappings[count] = (struct mapping){(uint8_t *)start, end - start};
+                mappings[count] = one;
             count++;
         }
-    }
     fclose(file);
+    ck_assert_uint_le(count, most);
     return count;
 }
 
-/* Of the mapping that nobody may touch and that ends or starts there. */
-static size_t guard_bytes(const uint8_t *edge, bool at_its_end)
+unsigned long smaps_kb(const char *flag, bool resident)
 {
-    char line[512];
-    char rights[8];
-    unsigned long from;
-    unsigned long upto;
-    size_t found = 0;
-    FILE *file = fopen("/proc/self/maps", "re");
-    ck_assert_ptr_nonnull(file);
-    while (fgets(line, sizeof line, file) != NULL)
-        if (sscanf(line, "%lx-%lx %7s", &from, &upto, rights) == 3 && strcmp(rights, "---p") == 0 &&
-            (at_its_end ? upto : from) == (unsigned long)edge)
-            found = upto - from;
-    fclose(file);
-    return found;
-}
-
-size_t guard_bytes_before(const uint8_t *end)
-{
-    return guard_bytes(end, true);
-}
-
-size_t guard_bytes_behind(const uint8_t *start)
-{
-    return guard_bytes(start, false);
+    struct mapping mappings[MAPPINGS_MOST];
+    unsigned long kb = 0;
+    for (unsigned i = smaps_list(flag, mappings, MAPPINGS_MOST); i-- > 0;)
+        kb += resident ? mappings[i].resident_kb : mappings[i].len_bytes / 1024;
+    return kb;
 }

@@ -2,6 +2,7 @@
 #ifndef P11_PROXY_TEST_MEMORY_SCAN_H
 #define P11_PROXY_TEST_MEMORY_SCAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,20 +25,14 @@ struct scan scan_part(const uint8_t *start, size_t len_bytes);
  * scan finds what is there. */
 void scan_bait(uint8_t bytes[16]);
 
-/* Numbers of /proc/self/smaps: the sum over all mappings with that flag in VmFlags, in kB, of the line that
- * begins with field; for "" the number of such mappings. And their first address. */
-unsigned long smaps_sum(const char *flag, const char *field);
-void *smaps_first(const char *flag);
-
-/* Where such mappings are, most of them at most. Returns how many there are. */
+/* The mappings with that flag in /proc/self/smaps; and how large they are, or how much of them is in memory. */
+enum { MAPPINGS_MOST = 64 };
 struct mapping {
     uint8_t *start;
     size_t len_bytes;
+    unsigned long resident_kb;
 };
 unsigned smaps_list(const char *flag, struct mapping *mappings, unsigned most);
-
-/* How many bytes that nobody may touch end at end, and start at start, without a gap. */
-size_t guard_bytes_before(const uint8_t *end);
-size_t guard_bytes_behind(const uint8_t *start);
+unsigned long smaps_kb(const char *flag, bool resident);
 
 #endif

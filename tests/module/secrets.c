@@ -32,15 +32,6 @@ void secrets_add(const uint8_t *bytes, size_t len_bytes)
     sorted = false;
 }
 
-void secrets_add_file(const char *path)
-{
-    static uint8_t bytes[SECRETS_MOST];
-    FILE *file = fopen(path, "re");
-    ck_assert_msg(file != NULL, "%s", path);
-    secrets_add(bytes, fread(bytes, 1, sizeof bytes, file));
-    fclose(file);
-}
-
 static int compare(const void *one, const void *other)
 {
     uint64_t a = *(const uint64_t *)one;

@@ -11,9 +11,6 @@ enum { SECRET_BYTES = 8 };
 /* Every piece of SECRET_BYTES of these is a secret from now on. Before the first search. */
 void secrets_add(const uint8_t *bytes, size_t len_bytes);
 
-/* The same for all that is in a file. */
-void secrets_add_file(const char *path);
-
 /*
  * Where in text one is found: as it is, as bytes in hex or decimal (with or without something between
  * them, in this order or the other) or as one number in hex or decimal, with or without a sign. NULL: nowhere.

@@ -124,3 +124,13 @@ void draw_until_filled(CK_SESSION_HANDLE session)
     let_filler_work();
     draw_until_held(session);
 }
+
+void small_draws_are_served_ahead(CK_SESSION_HANDLE session)
+{
+    draw(session, 16, 4096);
+    let_filler_work();
+    unsigned before = CALLS(C_GenerateRandom);
+    draw(session, 16, 1600);
+    ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
+    served_once(300);
+}

@@ -27,6 +27,9 @@ uint64_t draw_until_held(CK_SESSION_HANDLE session);
 /* Draws until there is a filler, and it has filled. */
 void draw_until_filled(CK_SESSION_HANDLE session);
 
+/* Fails the test unless most of a hundred draws reach no token, and no word is served twice. */
+void small_draws_are_served_ahead(CK_SESSION_HANDLE session);
+
 /*
  * Notes what was served, a stretch of any length and alignment. Words that a stretch breaks into are not recognised.
  * Any thread, any process.

@@ -16,7 +16,7 @@
 
 enum does { WORKS, FAILS, LIES }; /* LIES: says that it did what it did not do */
 
-static enum does madvise_does, mlock_does, mprotect_does, mmap_does, pthread_create_does;
+static enum does madvise_does, mprotect_does, mmap_does, pthread_create_does;
 
 int madvise(void *address, size_t len, int advice)
 {
@@ -24,22 +24,6 @@ int madvise(void *address, size_t len, int advice)
         return (int)syscall(SYS_madvise, address, len, advice);
     errno = EINVAL;
     return madvise_does == LIES ? 0 : -1;
-}
-
-int mlock(const void *address, size_t len)
-{
-    if (mlock_does == WORKS)
-        return (int)syscall(SYS_mlock, address, len);
-    errno = ENOMEM;
-    return -1;
-}
-
-int mlock2(const void *address, size_t len, unsigned flags)
-{
-    if (mlock_does == WORKS)
-        return (int)syscall(SYS_mlock2, address, len, flags);
-    errno = ENOMEM;
-    return -1;
 }
 
 int mprotect(void *address, size_t len, int protection)
@@ -134,16 +118,6 @@ static void every_request_reaches_the_token(void)
     served_once(100);
 }
 
-static void requests_are_served_ahead(void)
-{
-    draw(session, 16, 4096);
-    let_filler_work();
-    unsigned before = CALLS(C_GenerateRandom);
-    draw(session, 16, 1600);
-    ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
-    served_once(300);
-}
-
 START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
 {
     madvise_does = _i == 0 ? FAILS : LIES;
@@ -179,19 +153,11 @@ START_TEST(a_pool_that_cannot_be_made_costs_nothing_but_speed)
 }
 END_TEST
 
-START_TEST(memory_that_cannot_be_locked_is_used_unlocked)
-{
-    mlock_does = FAILS;
-    session = begin("x-pool-max-age: 1min");
-    requests_are_served_ahead();
-}
-END_TEST
-
 START_TEST(without_a_thread_callers_fill_the_pool)
 {
     pthread_create_does = FAILS;
     session = begin("x-pool-max-age: 1min");
-    requests_are_served_ahead();
+    small_draws_are_served_ahead(session);
     ck_assert_uint_eq(messages_with("no background thread"), 1);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
@@ -269,7 +235,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, where_wiping_on_fork_is_not_proven_there_is_no_pool, 0, 2);
     tcase_add_loop_test(tcase, without_memory_for_its_state_there_is_no_pool, 0, 2);
     tcase_add_loop_test(tcase, a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3);
-    tcase_add_test(tcase, memory_that_cannot_be_locked_is_used_unlocked);
     tcase_add_test(tcase, without_a_thread_callers_fill_the_pool);
     tcase_add_loop_test(tcase, what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0,
                         WAYS);

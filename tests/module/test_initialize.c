@@ -2,8 +2,6 @@
 #include "served.h"
 
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "clock.h"
 
@@ -164,11 +162,7 @@ END_TEST
 START_TEST(nothing_is_read_behind_the_arguments)
 {
     static const CK_FLAGS flags[] = {0, CKF_OS_LOCKING_OK, CKF_LIBRARY_CANT_CREATE_OS_THREADS};
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(pages, MAP_FAILED);
-    ck_assert_int_eq(mprotect(pages + page, page, PROT_NONE), 0);
-    CK_C_INITIALIZE_ARGS *args = (CK_C_INITIALIZE_ARGS *)(void *)(pages + page - sizeof *args);
+    CK_C_INITIALIZE_ARGS *args = before_a_fault(sizeof *args);
     proxy_with("");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         args->flags = flags[i];

@@ -20,6 +20,7 @@
 #include "memory_scan.h"
 
 static CK_SESSION_HANDLE session;
+static struct mapping mappings[MAPPINGS_MOST];
 
 static void begin_warm(CK_C_INITIALIZE_ARGS *args, const char *settings)
 {
@@ -42,28 +43,18 @@ static unsigned long locked_kb(void)
     return kb;
 }
 
-static void requests_are_served_ahead(void)
-{
-    draw(session, 16, 4096);
-    let_filler_work();
-    unsigned before = CALLS(C_GenerateRandom);
-    draw(session, 16, 1600);
-    ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
-    served_once(300);
-}
-
 /* Wiped on fork, left out of core files, locked; no page of it is in a child's way or in swap's. */
 START_TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap)
 {
     begin_warm(&no_threads, "");
-    unsigned long wiped = smaps_sum(" wf", "");
+    unsigned wiped = smaps_list(" wf", mappings, MAPPINGS_MOST);
     ck_assert_uint_ge(wiped, 2);
-    ck_assert_uint_eq(smaps_sum(" wf dd", ""), wiped);
-    ck_assert_uint_eq(smaps_sum(" lo", ""), 1);
+    ck_assert_uint_eq(smaps_list(" wf dd", mappings, MAPPINGS_MOST), wiped);
+    ck_assert_uint_eq(smaps_list(" lo", mappings, MAPPINGS_MOST), 1);
     /* The pool's default is 64 KiB of bytes; the rest of its mapping is stripes and accounts. */
-    ck_assert_uint_ge(smaps_sum(" lo", "Size:"), 64);
-    ck_assert_uint_le(smaps_sum(" lo", "Size:"), 64 + 2 * 64 + 32);
-    ck_assert_uint_eq(locked_kb(), smaps_sum(" lo", "Size:"));
+    ck_assert_uint_ge(smaps_kb(" lo", false), 64);
+    ck_assert_uint_le(smaps_kb(" lo", false), 64 + 2 * 64 + 32);
+    ck_assert_uint_eq(locked_kb(), smaps_kb(" lo", false));
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(locked_kb(), 0);
     EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
@@ -88,7 +79,7 @@ START_TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
 {
     lock_no_memory();
     begin_warm(&os_locking, "x-pool-max-age: 1min");
-    requests_are_served_ahead();
+    small_draws_are_served_ahead(session);
     ck_assert_uint_eq(locked_kb(), 0);
 }
 END_TEST
@@ -113,11 +104,11 @@ START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
 {
     SKIP_IF(!kill_who_locks(), "no seccomp filters here");
     begin_warm(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
-    requests_are_served_ahead();
+    small_draws_are_served_ahead(session);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     initialize();
     session = open_session(0, 0);
-    requests_are_served_ahead();
+    small_draws_are_served_ahead(session);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
 END_TEST
@@ -211,8 +202,8 @@ END_TEST
 START_TEST(without_its_droppable_page_a_pool_serves_nothing_older)
 {
     begin_warm(&os_locking, "x-pool-max-age: 1min");
-    void *page = smaps_first(" dp");
-    SKIP_IF(page == NULL, "this kernel has no such pages");
+    SKIP_IF(smaps_list(" dp", mappings, MAPPINGS_MOST) == 0, "this kernel has no such pages");
+    void *page = mappings[0].start;
     for (int i = 0; i < 5; i++) {
         draw(session, 16, 8192);
         let_filler_work();

@@ -306,29 +306,6 @@ START_TEST(what_is_no_readable_regular_text_file_is_refused_at_once)
 }
 END_TEST
 
-START_TEST(a_swapped_link_is_seen_by_the_next_policy)
-{
-    char first[64], second[64], link[80];
-    struct policy *before, *after;
-
-    strcpy(first, file_with(KEY "=MD5\n"));
-    strcpy(second, file_with(KEY "=RC4\n"));
-    snprintf(link, sizeof link, "%s.link", first);
-    ck_assert_int_eq(symlink(first, link), 0);
-    ck_assert_int_eq(policy_try(&before, NULL, link, NOW_S), 0);
-    unlink(link);
-    ck_assert_int_eq(symlink(second, link), 0);
-    ck_assert_int_eq(policy_try(&after, NULL, link, NOW_S), 0);
-    ck_assert(denied(before, MD5) != NULL && denied(after, MD5) == NULL &&
-              denied(after, RC4) != NULL);
-    policy_free(before);
-    policy_free(after);
-    unlink(link);
-    unlink(first);
-    unlink(second);
-}
-END_TEST
-
 /* A mebibyte of the same, then an end. */
 static char *repeated(const char *start, const char *one, const char *end)
 {
@@ -375,7 +352,6 @@ int main(void)
         a_file_of_which_nothing_takes_effect_is_never_an_empty_policy,
         a_file_that_was_cut_off_or_malformed_is_refused_with_its_line,
         what_is_no_readable_regular_text_file_is_refused_at_once,
-        a_swapped_link_is_seen_by_the_next_policy,
         deep_and_long_files_do_not_hang,
     };
     return run_cases("policy lists", tests, COUNT_OF(tests));
