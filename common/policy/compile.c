@@ -356,6 +356,10 @@ int policy_load(struct policy **policy, const struct config *config, policy_warn
                                            .audit = config->policy == CONFIG_POLICY_AUDIT,
                                            .warn = warn,
                                            .warn_context = warn_context};
+    if (sources.list == NULL && sources.file == NULL) {
+        *policy = NULL;
+        return 0;
+    }
     return policy_compile(policy, &sources, message);
 }
 

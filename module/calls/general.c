@@ -1,6 +1,5 @@
 /* general.c - "General-purpose functions" of the specification: C_Initialize and C_Finalize, one at a time, with
  * nothing locked while the target runs. */
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -26,7 +25,8 @@ static bool watches_exit_before_target;
 
 static bool prepared;
 
-static void prepare(void)
+/* When the module is loaded: then no other thread can call it yet. */
+__attribute__((constructor)) static void prepare(void)
 {
     if (memory_map() != 0)
         return;
@@ -46,8 +46,6 @@ static void prepare(void)
 
 bool module_prepare(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
     return prepared;
 }
 
@@ -56,14 +54,16 @@ bool is_recursive(void)
     return random_call_on_this_thread() || filler_is_this_thread();
 }
 
-/* Says where the target was named. Apart from its caller, whose callers may have the smallest of stacks. */
-__attribute__((noinline)) static void prefix_origin(struct message *message)
+/* Says what is wrong with the file, or where the target was named whose loading failed for another reason. Apart from
+ * its caller, whose callers may have the smallest of stacks. */
+__attribute__((noinline)) static void explain_failure(struct message *message)
 {
     char origin[PATH_MAX];
     struct message why = *message;
-    message_set(message, "%s: %s",
-                config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
-                why.text);
+    if (config_check_target(settings(), message) == 0)
+        message_set(message, "%s: %s",
+                    config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
+                    why.text);
 }
 
 static bool load_target(struct message *message, bool heard)
@@ -74,12 +74,10 @@ static bool load_target(struct message *message, bool heard)
     }
     if (!settings_load(message, heard))
         return false;
-    /* What was loaded once needs its file no more. */
-    if (!target_is_loaded_from(settings()->target) && config_check_target(settings(), message) != 0)
-        return false;
-    if (target_load(settings()->target, message->text, sizeof message->text))
+    if (settings()->target != NULL &&
+        target_load(settings()->target, message->text, sizeof message->text))
         return true;
-    prefix_origin(message);
+    explain_failure(message);
     return false;
 }
 
@@ -169,8 +167,7 @@ static void begin_to_count(bool pools, bool threads)
     if (policy != NULL)
         flags |= policy_is_audit(policy) ? STATISTICS_AUDIT : STATISTICS_POLICY;
     /* Where memory is not wiped on fork, a child would count for its parent. */
-    if (config->statistics && memory_is_wiped_on_fork())
-        counters_begin(flags, config->target);
+    counters_begin(config->statistics && memory_is_wiped_on_fork(), flags, config->target);
 }
 
 static CK_RV start(const struct p11_functions *functions, void *callers)

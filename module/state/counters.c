@@ -61,22 +61,24 @@ static struct statistics_slot *counters_of(const struct slot *slot)
     return all != NULL ? &all->slots[slot->number] : NULL;
 }
 
-static bool map_private(void)
+/* Maps anew, at the place where they have been before. */
+static bool map(int flags, int fd)
 {
-    void *at = mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (mapping != NULL ? MAP_FIXED : 0),
-                    -1, 0);
+    void *at = mmap(mapping, sizeof *mapping, PROT_READ | PROT_WRITE,
+                    flags | (mapping != NULL ? MAP_FIXED : 0), fd, 0);
     if (mapping == NULL && at != MAP_FAILED)
         mapping = at;
     return at != MAP_FAILED;
 }
 
+static bool map_private(void)
+{
+    return map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /* fd= */ -1);
+}
+
 void counters_prepare(void)
 {
-    int saved_errno = errno;
     counting = memory_part(sizeof *counting);
-    map_private();
-    errno = saved_errno;
 }
 
 struct pool_line *counters_lines(const struct slot *slot)
@@ -115,18 +117,15 @@ static int new_memfd(void)
     return fd;
 }
 
-/* Puts the counters at the place where they have been before. */
 static bool map_memfd(int fd)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     struct stat file;
     if (ftruncate(fd, sizeof(struct statistics)) != 0 || fstat(fd, &file) != 0)
         return refused("memory for them cannot be had");
-    void *at = mmap(mapping, sizeof(struct statistics), PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED, fd, 0);
-    if (at == MAP_FAILED)
+    if (!map(MAP_SHARED, fd))
         return refused("memory for them cannot be mapped");
-    madvise(at, sizeof(struct statistics), MADV_DONTDUMP);
+    madvise(mapping, sizeof *mapping, MADV_DONTDUMP);
     /* The memory cannot vanish under this module or a reader; nor can the descriptor be written through, where
      * the system knows how to forbid it (Linux 5.1). */
     if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
@@ -176,14 +175,15 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     atomic_store_explicit((_Atomic char *)all->magic, STATISTICS_MAGIC[0], memory_order_release);
 }
 
-void counters_begin(uint64_t flags, const char *target)
+void counters_begin(bool shown, uint64_t flags, const char *target)
 {
     int saved_errno = errno;
     close_descriptor();
-    if (mapping != NULL && make_memfd()) {
+    if (shown && make_memfd()) {
         describe(mapping, flags, target);
         atomic_store(counting, true);
-    }
+    } else if (mapping == NULL)
+        map_private();
     errno = saved_errno;
 }
 

@@ -9,10 +9,10 @@
 #include "state/slots.h"
 #include "statistics.h"
 
-/* At the end of a C_Initialize that worked: makes the memfd and begins to count into it. flags: enum statistics_flag.
- * target: its path. Keeps errno. A system that refuses costs the counters and nothing else; a message at debug level
- * says why. One thread at a time. */
-void counters_begin(uint64_t flags, const char *target);
+/* At the end of a C_Initialize that worked: if they are to be shown, makes the memfd and begins to count into it.
+ * flags: enum statistics_flag. target: its path. Keeps errno. A system that refuses costs the counters and nothing
+ * else; a message at debug level says why. One thread at a time. */
+void counters_begin(bool shown, uint64_t flags, const char *target);
 
 /* At the end of C_Finalize: nothing is shown any more, and the descriptor is given back if it is still ours. */
 void counters_end(void);

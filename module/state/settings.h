@@ -28,7 +28,8 @@ static inline const struct policy *policy_in_force(void)
  * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. They
  * stay, too, and true is the answer, if a file that they came from cannot be read any more and no other has taken
  * its place: then the process gave up its rights, or changed its root.
- * heard: warnings about the lists are logged. One thread at a time: the caller sees to it.
+ * heard: warnings about the lists are logged. A heard reading after one that was not uses what that one read, if it
+ * is less than a second old and gave no warning. One thread at a time: the caller sees to it.
  */
 bool settings_load(struct message *message, bool heard);
 

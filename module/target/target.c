@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef CK_RV (*get_function_list)(CK_FUNCTION_LIST_PTR_PTR);
 typedef CK_RV (*get_interface_list)(CK_INTERFACE_PTR, CK_ULONG_PTR);
@@ -149,8 +150,20 @@ static void learn(struct loaded *l, const void *object)
             target_list_number(l->interfaces[i].pFunctionList);
 }
 
+/* dlopen() would wait for a FIFO's other end. */
+static bool is_regular_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool target_load(const char *path, char *message, size_t message_bytes)
 {
+    /* What was loaded once needs its file no more. */
+    if (!target_is_loaded_from(path) && !is_regular_file(path)) {
+        snprintf(message, message_bytes, "the target is no file that can be loaded: '%s'", path);
+        return false;
+    }
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *why = dlerror();

@@ -54,7 +54,7 @@ struct subject {
 /* Opens count sessions more. */
 void open_sessions(struct subject *subject, CK_SLOT_ID slot, long count);
 
-/* Something that can be measured. Either run() is timed, or measure() says what one time came to. */
+/* Something that can be measured. run() is timed, unless measure() says what one time came to. */
 struct op {
     const char *name;
     const char *what; /* with N for the argument */

@@ -108,6 +108,16 @@ START_TEST(a_file_that_is_named_and_not_there_is_an_error)
 }
 END_TEST
 
+/* Though what was read for the lists is good for C_Initialize as well. */
+START_TEST(an_environment_that_changed_after_the_lists_is_seen)
+{
+    proxy_with("");
+    setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_uint_eq(messages_with("/nonexistent"), 1);
+}
+END_TEST
+
 START_TEST(the_environment_names_a_target_without_any_file)
 {
     setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
@@ -202,6 +212,7 @@ static void add_tests(TCase *tcase)
                         (int)(sizeof wrongs / sizeof *wrongs));
     tcase_add_test(tcase, a_wrong_configuration_can_be_mended_without_unloading);
     tcase_add_test(tcase, a_file_that_is_named_and_not_there_is_an_error);
+    tcase_add_loop_test(tcase, an_environment_that_changed_after_the_lists_is_seen, 0, 2);
     tcase_add_test(tcase, the_environment_names_a_target_without_any_file);
     tcase_add_test(tcase, the_proxy_is_no_target_for_itself);
     tcase_add_test(tcase, a_copy_of_the_proxy_as_target_ends_in_an_error);
