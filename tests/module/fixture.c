@@ -228,6 +228,13 @@ CK_SESSION_HANDLE begin(const char *settings)
     return open_session(0, 0);
 }
 
+CK_TOKEN_INFO token_info(void)
+{
+    CK_TOKEN_INFO info;
+    EXPECT(fn->C_GetTokenInfo(0, &info), CKR_OK);
+    return info;
+}
+
 /* By the system's own calls: a test may have put itself in the place of the C library's. */
 static unsigned long now_ms(void)
 {
@@ -270,15 +277,30 @@ static void read_of_thread(const char *thread, const char *file, char text[256])
         close(fd);
 }
 
-unsigned threads_now(void)
+const char *copy_of(const char *path, const char *name)
+{
+    static char copy[128];
+    char command[PATH_MAX + 256];
+    snprintf(copy, sizeof copy, "%s", below(name));
+    snprintf(command, sizeof command, "cp %s %s", path, copy);
+    ck_assert_int_eq(system(command), 0);
+    return copy;
+}
+
+unsigned entries_of(const char *folder)
 {
     unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;)
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;)
         count += entry->d_name[0] != '.';
-    if (tasks != NULL)
-        closedir(tasks);
+    if (entries != NULL)
+        closedir(entries);
     return count;
+}
+
+unsigned threads_now(void)
+{
+    return entries_of("/proc/self/task");
 }
 
 long filler_thread(void)

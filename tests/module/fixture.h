@@ -106,6 +106,9 @@ void initialize(void);
 CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
 CK_SESSION_HANDLE begin(const char *settings);
 
+/* What the token in slot 0 says, which must succeed. */
+CK_TOKEN_INFO token_info(void);
+
 /* Waits until something is so. A test fails if that takes longer than a test may: it is no proof of anything else. */
 #define WAIT_UNTIL(condition)                                                                      \
     do {                                                                                           \
@@ -116,6 +119,12 @@ void wait_a_moment(unsigned long *since_ms, const char *condition);
 
 /* So many bytes, right before a page that faults. */
 void *before_a_fault(size_t len_bytes);
+
+/* A copy of a file, in root, by that name. Returns its path, in a buffer of its own for each test. */
+const char *copy_of(const char *path, const char *name);
+
+/* How many entries a folder has. */
+unsigned entries_of(const char *folder);
 
 /* How many threads this process has; the number of the filler, 0 if there is none. */
 unsigned threads_now(void);

@@ -145,9 +145,7 @@ END_TEST
 /* A copy is another object: each copy's target is the other. */
 START_TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
 {
-    char command[1024];
-    snprintf(command, sizeof command, "cp %s %s/copy.so", getenv("TEST_MODULE"), root);
-    ck_assert_int_eq(system(command), 0);
+    copy_of(getenv("TEST_MODULE"), "copy.so");
     configured("x-target: @/copy.so");
     ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
 }
@@ -165,9 +163,7 @@ static void remove_in_root(const char *name)
 START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
 {
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
-    char command[1024];
-    snprintf(command, sizeof command, "cp %s %s/target.so", target_path("scripted"), root);
-    ck_assert_int_eq(system(command), 0);
+    copy_of(target_path("scripted"), "target.so");
     configured("x-target: @/target.so\nx-disabled-algorithms: MD5\nx-log: stderr");
     for (int life = 0; life < 3; life++) {
         EXPECT(fn->C_Initialize(&os_locking), CKR_OK);

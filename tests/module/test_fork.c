@@ -2,11 +2,9 @@
 #include "served.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -14,9 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "clock.h"
-
-enum { THREADS = 4, AT_ONCE = 10, CHILDREN = 300, AT_BARRIER = 50, CHILD_DRAWS = 32 };
+enum { THREADS = 4, AT_ONCE = 10, CHILDREN = 300, CHILD_DRAWS = 32 };
 
 static CK_SESSION_HANDLE session;
 static CK_BYTE pin[] = "1234";
@@ -31,25 +27,15 @@ static void child_draws(CK_SESSION_HANDLE on, unsigned times)
 }
 
 /* A life of its own, of which the parent's session is no part. */
-static void live_anew(CK_C_INITIALIZE_ARGS *args)
+static void live_anew(void)
 {
     CK_SESSION_HANDLE own;
     uint8_t buf[16];
     CHILD_EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_CRYPTOKI_NOT_INITIALIZED);
-    CHILD_EXPECT(fn->C_Initialize(args), CKR_OK);
+    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own), CKR_OK);
     child_draws(own, CHILD_DRAWS);
     CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
-}
-
-static void live_with_threads(void)
-{
-    live_anew(&os_locking);
-}
-
-static void live_without_threads(void)
-{
-    live_anew(&no_threads);
 }
 
 static void live_on_with_the_parents_session(void)
@@ -70,9 +56,9 @@ static void live_beside_the_parents_session(void)
 
 static void live_with_a_child(void)
 {
-    live_with_threads();
+    live_anew();
     int status = 0;
-    pid_t grandchild = child_that(live_with_threads);
+    pid_t grandchild = child_that(live_anew);
     CHILD_EXPECT(waitpid(grandchild, &status, 0), grandchild);
     CHILD_EXPECT(status, 0);
 }
@@ -99,7 +85,7 @@ static pid_t by_clone3(void)
 }
 
 static pid_t (*const ways[])(void) = {by_fork, by_underscore_fork, by_clone, by_clone3};
-static void (*const lives[])(void) = {live_with_threads, live_with_a_child,
+static void (*const lives[])(void) = {live_anew, live_with_a_child,
                                       live_on_with_the_parents_session,
                                       live_beside_the_parents_session};
 
@@ -243,38 +229,6 @@ START_TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
 }
 END_TEST
 
-static pthread_barrier_t *barrier;
-
-static void live_at_once_with_others(void)
-{
-    pthread_barrier_wait(barrier);
-    live_without_threads();
-}
-
-/* As a server's workers after they were forked. */
-START_TEST(fifty_children_that_draw_at_once_get_words_of_their_own)
-{
-    pthread_barrierattr_t attributes;
-    pid_t children[AT_BARRIER];
-    SKIP_IF_SANITIZED();
-    barrier =
-        mmap(NULL, sizeof *barrier, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(barrier, MAP_FAILED);
-    pthread_barrierattr_init(&attributes);
-    pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(barrier, &attributes, AT_BARRIER + 1);
-    session = begin("x-pool-max-age: 1min");
-    draw(session, 16, 4096);
-    for (int i = 0; i < AT_BARRIER; i++)
-        children[i] = child_that(live_at_once_with_others);
-    pthread_barrier_wait(barrier);
-    draw(session, 16, 4096);
-    for (int i = 0; i < AT_BARRIER; i++)
-        reap(children[i]);
-    served_once(AT_BARRIER * CHILD_DRAWS * 8);
-}
-END_TEST
-
 /* In the child nobody is inside the token, and nobody ever comes back from there. */
 START_TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
 {
@@ -282,126 +236,10 @@ START_TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
     session = begin("x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold once");
     DRAW_UNTIL(session, script_held() == 1);
-    reap(child_that(live_with_threads));
+    reap(child_that(live_anew));
     script_release();
     draw(session, 16, 32768);
     served_once(4096);
-}
-END_TEST
-
-static void live_not_at_all(void)
-{
-}
-
-static unsigned long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000;
-}
-
-/* One fork waits for a quarter of a second, in case the call comes back; twenty would take five seconds. */
-START_TEST(a_token_that_hangs_keeps_one_fork_waiting_and_not_each)
-{
-    enum { FORKS = 20, A_WAIT_MS = 250 };
-    SKIP_IF_SANITIZED();
-    session = begin("x-pool-max-age: 1min");
-    script("C_GenerateRandom by filler: hold once");
-    DRAW_UNTIL(session, script_held() == 1);
-    reap(child_that(live_not_at_all));
-    unsigned long since_ms = now_ms();
-    for (int i = 0; i < FORKS; i++)
-        reap(child_that(live_not_at_all));
-    ck_assert_uint_lt(now_ms() - since_ms, FORKS * A_WAIT_MS);
-    script_release();
-    draw_until_filled(session);
-}
-END_TEST
-
-static unsigned filler_calls_in_fork;
-static bool is_counting;
-
-/* Registered first, so that they run in between the proxy's own. */
-static void fork_is_prepared(void)
-{
-    if (is_counting)
-        filler_calls_in_fork = CALLS(C_GenerateRandom, .by = FILLER);
-    for (int i = 0; is_counting && i < 200; i++)
-        sched_yield();
-}
-
-static void fork_is_made(void)
-{
-    if (is_counting)
-        filler_calls_in_fork = CALLS(C_GenerateRandom, .by = FILLER) - filler_calls_in_fork;
-}
-
-/* Locks of the token that it held would stay locked in the child. */
-START_TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
-{
-    SKIP_IF_SANITIZED();
-    pthread_atfork(fork_is_prepared, fork_is_made, NULL);
-    session = begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
-    is_counting = true;
-    for (int i = 0; i < 100; i++) {
-        draw(session, 64, 8192); /* it is wanted */
-        reap(child_that(live_not_at_all));
-        ck_assert_uint_eq(filler_calls_in_fork, 0);
-    }
-}
-END_TEST
-
-/* An application whose fork handler takes the lock that it has around its calls. */
-static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
-static sem_t handler_begins;
-
-static void take_calls_lock(void)
-{
-    sem_post(&handler_begins);
-    pthread_mutex_lock(&calls_lock);
-}
-
-static void drop_calls_lock(void)
-{
-    pthread_mutex_unlock(&calls_lock);
-}
-
-static void *fork_one(void *child)
-{
-    *(pid_t *)child = fork();
-    if (*(pid_t *)child == 0)
-        _exit(0);
-    return NULL;
-}
-
-/* fork() has been through our handler and waits for the lock, whose holder makes a call that waits for the filler. */
-START_TEST(a_fork_that_waits_for_a_caller_keeps_no_call_waiting)
-{
-    pthread_t forks;
-    pid_t child = 0;
-    SKIP_IF_SANITIZED();
-    sem_init(&handler_begins, 0, 0);
-    pthread_atfork(take_calls_lock, drop_calls_lock, drop_calls_lock);
-    session = begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
-    pthread_mutex_lock(&calls_lock);
-    ck_assert_int_eq(pthread_create(&forks, NULL, fork_one, &child), 0);
-    sem_wait(&handler_begins);
-    draw(session, 16, 65536); /* the filler is wanted */
-    switch (_i) {
-    case 0:
-        EXPECT(fn->C_CloseSession(session), CKR_OK);
-        break;
-    case 1:
-        EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
-        break;
-    default:
-        EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    }
-    pthread_mutex_unlock(&calls_lock);
-    pthread_join(forks, NULL);
-    reap(child);
 }
 END_TEST
 
@@ -442,44 +280,6 @@ START_TEST(a_login_or_seed_on_an_inherited_session_counts)
 }
 END_TEST
 
-static CK_SLOT_ID token_slot;
-
-static void work_on_the_token(void)
-{
-    CK_RV rv = fn->C_Initialize(&os_locking);
-    CHILD_EXPECT(rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED, true);
-    CHILD_EXPECT(fn->C_OpenSession(token_slot, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
-    child_draws(session, CHILD_DRAWS);
-}
-
-/* Of SoftHSM's locks none is held in a child, though the fork comes while the filler begins, at any moment of that. */
-START_TEST(a_child_never_finds_the_token_locked)
-{
-    enum { TIMES = 150 };
-    CK_BYTE bytes[32];
-    SKIP_IF_SANITIZED();
-    token_slot = softhsm_begin("");
-    for (int life = 0; life < TIMES; life++) {
-        session = open_session(token_slot, 0);
-        for (int i = 0; i < 60; i++)
-            EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
-        for (volatile int spin = life * 400; spin > 0; spin--)
-            continue;
-        reap(child_that(work_on_the_token));
-        EXPECT(fn->C_Finalize(NULL), CKR_OK);
-        initialize();
-    }
-}
-END_TEST
-
-static unsigned descriptors(void)
-{
-    unsigned count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
 static unsigned parents_descriptors;
 
 static void live_with_as_many_descriptors(void)
@@ -487,7 +287,7 @@ static void live_with_as_many_descriptors(void)
     CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     session = open_session(0, 0);
     draw_until_filled(session);
-    CHILD_EXPECT(descriptors(), parents_descriptors);
+    CHILD_EXPECT(entries_of("/proc/self/fd"), parents_descriptors);
 }
 
 START_TEST(a_child_has_no_more_descriptors_than_its_parent)
@@ -495,7 +295,7 @@ START_TEST(a_child_has_no_more_descriptors_than_its_parent)
     SKIP_IF_SANITIZED();
     session = begin("");
     draw_until_filled(session);
-    parents_descriptors = descriptors();
+    parents_descriptors = entries_of("/proc/self/fd");
     reap(child_that(live_with_as_many_descriptors));
 }
 END_TEST
@@ -506,13 +306,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, process_1_of_another_namespace_gets_words_of_its_own);
     tcase_add_test(tcase, a_vfork_child_leaves_the_pool_alone);
     tcase_add_test(tcase, hundreds_of_children_of_busy_threads_neither_hang_nor_repeat);
-    tcase_add_test(tcase, fifty_children_that_draw_at_once_get_words_of_their_own);
     tcase_add_test(tcase, a_child_made_in_the_middle_of_a_fill_fills_anew);
-    tcase_add_test(tcase, a_token_that_hangs_keeps_one_fork_waiting_and_not_each);
-    tcase_add_test(tcase, the_filler_is_out_of_the_token_while_a_fork_is_made);
-    tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3);
     tcase_add_test(tcase, a_login_or_seed_on_an_inherited_session_counts);
-    tcase_add_test(tcase, a_child_never_finds_the_token_locked);
     tcase_add_test(tcase, a_child_has_no_more_descriptors_than_its_parent);
 }
 

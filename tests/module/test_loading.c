@@ -1,7 +1,6 @@
 /* test_loading.c - loading, unloading and the end of the process, with and without C_Finalize. */
 #include "served.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -11,16 +10,6 @@
 
 static CK_SESSION_HANDLE session;
 static CK_BYTE bytes[64];
-
-static unsigned entries_of(const char *folder)
-{
-    unsigned count = 0;
-    DIR *entries = opendir(folder);
-    while (readdir(entries) != NULL)
-        count++;
-    closedir(entries);
-    return count;
-}
 
 static unsigned mappings_of(const char *path)
 {
@@ -155,26 +144,13 @@ START_TEST(a_target_that_the_program_uses_as_well_stays_as_it_is)
 }
 END_TEST
 
-static void copy_file(const char *from, const char *to)
-{
-    char block[65536];
-    FILE *in = fopen(from, "re");
-    FILE *out = fopen(to, "we");
-    for (size_t len; (len = fread(block, 1, sizeof block, in)) > 0;)
-        ck_assert_uint_eq(fwrite(block, 1, len, out), len);
-    fclose(in);
-    ck_assert_int_eq(fclose(out), 0);
-}
-
 /* A second target is a copy of the module. */
 START_TEST(a_copy_beside_has_a_life_of_its_own)
 {
-    char copy[128];
     session = begin("x-pool-threads: never");
     CK_FUNCTION_LIST_PTR first = fn;
     draw(session, 16, 4096);
-    snprintf(copy, sizeof copy, "%s/copy.so", root);
-    copy_file(getenv("TEST_MODULE"), copy);
+    const char *copy = copy_of(getenv("TEST_MODULE"), "copy.so");
     setenv("TEST_MODULE", copy, 1);
     proxy_load();
     ck_assert_ptr_ne(fn, first);
@@ -377,18 +353,17 @@ END_TEST
 
 static void exit_while_the_filler_hangs(void)
 {
-    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    initialize();
+    session = open_session(0, 0);
     DRAW_UNTIL(session, script_held() == 1);
-    endings[way_out % ENDINGS]();
+    endings[way_out]();
 }
 
 /* Not for ever: a second is what a call of the filler's is waited for. The main thread's end alone ends nothing then. */
 START_TEST(a_program_may_end_though_the_token_hangs)
 {
-    static const int ways[] = {0, 1, 2, 3};
     SKIP_IF_SANITIZED();
-    way_out = ways[_i];
+    way_out = _i;
     script("C_GenerateRandom by filler: hold");
     proxy_with("x-pool-max-age: 1min");
     reap(child_that(exit_while_the_filler_hangs));
@@ -410,9 +385,7 @@ static void count_no_calls(void)
 static void exit_with_a_late_handler(void)
 {
     atexit(count_no_calls); /* before ours, so it runs after */
-    proxy_with("x-pool-max-age: 1min");
-    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    session = begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     exit(0);
 }

@@ -1,7 +1,6 @@
 /* test_memory.c - what a pool is made of: rings, a lock, copies that wipe, and memory that fork wipes. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,21 +225,6 @@ START_TEST(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote)
 }
 END_TEST
 
-START_TEST(the_pages_around_fault)
-{
-    void *mapped;
-    ck_assert_int_eq(wipeonfork_map(&mapped, 1), 0);
-    pid_t child = fork();
-    if (child == 0) {
-        signal(SIGSEGV, SIG_DFL);
-        ((volatile uint8_t *)mapped)[_i == 0 ? -1 : sysconf(_SC_PAGESIZE)] = 1;
-        _exit(0);
-    }
-    int status = ended(child);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-}
-END_TEST
-
 START_TEST(a_droppable_page_is_zero_in_a_child)
 {
     _Atomic uint64_t *page = droppable_map();
@@ -253,26 +237,6 @@ START_TEST(a_droppable_page_is_zero_in_a_child)
     ck_assert_uint_eq(*page, 7);
     droppable_unmap(page);
     droppable_unmap(NULL);
-}
-END_TEST
-
-/* Not only by what a child sees: the kernel's own account of it. */
-START_TEST(the_kernel_has_noted_to_wipe_and_not_to_dump)
-{
-    void *mapped;
-    char line[512], start[32];
-    bool inside = false, found = false;
-    ck_assert(wipeonfork_is_supported());
-    ck_assert_int_eq(wipeonfork_map(&mapped, 1), 0);
-    snprintf(start, sizeof start, "%lx-", (unsigned long)mapped);
-    FILE *maps = fopen("/proc/self/smaps", "re");
-    ck_assert_ptr_nonnull(maps);
-    while (!found && fgets(line, sizeof line, maps) != NULL) {
-        inside = inside || strncmp(line, start, strlen(start)) == 0;
-        found = inside && strncmp(line, "VmFlags:", 8) == 0;
-    }
-    fclose(maps);
-    ck_assert_msg(found && strstr(line, " wf") != NULL && strstr(line, " dd") != NULL, "%s", line);
 }
 END_TEST
 
@@ -298,9 +262,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_lock_is_held_by_one);
     tcase_add_test(tcase, a_mutex_of_zero_bytes_is_a_free_one);
     tcase_add_loop_test(tcase, a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3);
-    tcase_add_loop_test(tcase, the_pages_around_fault, 0, 2);
     tcase_add_test(tcase, a_droppable_page_is_zero_in_a_child);
-    tcase_add_test(tcase, the_kernel_has_noted_to_wipe_and_not_to_dump);
     tcase_add_test(tcase, nonsense_lengths_are_refused);
 }
 

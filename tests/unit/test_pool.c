@@ -272,23 +272,6 @@ START_TEST(a_child_finds_nothing_and_can_start_afresh)
 }
 END_TEST
 
-START_TEST(so_does_a_childs_child)
-{
-    hold_everywhere();
-    pid_t copy = copy_process(_i);
-    if (copy == 0) {
-        pool_start(pool, MAX_AGE_NS, false);
-        hold_everywhere();
-        copy = copy_process(_i);
-        if (copy == 0)
-            _exit(finds_nothing_and_starts_afresh());
-        expect_success(copy);
-        _exit(take_all(8) == 0);
-    }
-    expect_success(copy);
-}
-END_TEST
-
 START_TEST(errno_is_kept)
 {
     struct pool *other;
@@ -332,7 +315,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, a_stopped_pool_is_empty_and_can_be_started_again, 0, 2);
     tcase_add_test(tcase, memory_has_the_words_that_are_held_and_no_other);
     tcase_add_loop_test(tcase, a_child_finds_nothing_and_can_start_afresh, 0, WAYS_TO_FORK);
-    tcase_add_loop_test(tcase, so_does_a_childs_child, 0, WAYS_TO_FORK);
     tcase_add_test(tcase, errno_is_kept);
 }
 

@@ -1,0 +1,271 @@
+/* test_fill_session.c - the filler's session is invisible: it is not counted, takes no place, and keeps no login. */
+#include "served.h"
+
+#include <pthread.h>
+
+static CK_SESSION_HANDLE session;
+static CK_BYTE pin[] = "1234";
+static CK_UTF8CHAR label[] = "anew                            ";
+
+static CK_STATE state_of(CK_SESSION_HANDLE of)
+{
+    CK_SESSION_INFO info;
+    EXPECT(fn->C_GetSessionInfo(of, &info), CKR_OK);
+    return info.state;
+}
+
+static void begin_filled(const char *script_text, CK_FLAGS more_flags)
+{
+    script("%s", script_text);
+    proxy_with("x-pool-max-age: 1min");
+    initialize();
+    session = open_session(0, more_flags);
+    draw_until_filled(session);
+}
+
+static CK_SESSION_HANDLE fillers_session(void)
+{
+    return LAST_CALL(C_GenerateRandom, .by = FILLER)->session;
+}
+
+/* _i: whether the token makes it a read/write session only. */
+START_TEST(its_session_is_not_counted)
+{
+    begin_filled(_i == 0 ? "" : "C_OpenSession by filler read-only: fail 0x5", CKF_RW_SESSION);
+    open_session(0, 0);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_uint_eq(token_info().ulSessionCount, 2);
+        ck_assert_uint_eq(token_info().ulRwSessionCount, 1);
+        draw(session, 64, 4096);
+    }
+    script("untold counts");
+    ck_assert_uint_eq(token_info().ulSessionCount, CK_UNAVAILABLE_INFORMATION);
+}
+END_TEST
+
+static void *ask_for_the_token(void *info)
+{
+    *(CK_TOKEN_INFO *)info = token_info();
+    return NULL;
+}
+
+/* The token has opened it, and its handle has not come back yet; or closed it. */
+START_TEST(it_is_not_counted_either_while_it_is_opened_or_closed)
+{
+    CK_TOKEN_INFO info;
+    pthread_t asker;
+    script("C_OpenSession by filler: hold once; C_CloseSession by filler: hold first once");
+    session = begin("x-pool-max-age: 1min");
+    if (_i == 0)
+        DRAW_UNTIL(session, script_held() == 1);
+    else {
+        script_release();
+        draw_until_filled(session);
+        script("C_CloseSession by filler: hold first once");
+        WAIT_UNTIL(CALLS(C_GenerateRandom, .by = FILLER) != 0);
+    }
+    ck_assert_int_eq(pthread_create(&asker, NULL, ask_for_the_token, &info), 0);
+    script_release();
+    pthread_join(asker, NULL);
+    ck_assert_uint_eq(info.ulSessionCount, 1);
+}
+END_TEST
+
+START_TEST(its_session_does_not_exist_for_the_application)
+{
+    CK_SESSION_INFO info;
+    CK_BYTE bytes[16];
+    CK_ULONG len_bytes = sizeof bytes;
+    CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
+    begin_filled("", 0);
+    CK_SESSION_HANDLE theirs = fillers_session();
+    EXPECT(fn->C_GetSessionInfo(theirs, &info), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_GenerateRandom(theirs, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_GenerateRandom(theirs, NULL, 2048), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_SeedRandom(theirs, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_Login(theirs, CKU_USER, pin, 4), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_Logout(theirs), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_DigestInit(theirs, &mechanism), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_Digest(theirs, bytes, sizeof bytes, bytes, &len_bytes),
+           CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_FindObjectsInit(theirs, NULL, 0), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_CloseSession(theirs), CKR_SESSION_HANDLE_INVALID);
+    ck_assert_uint_eq(CALLS(C_CloseSession, .session = theirs), 0);
+}
+END_TEST
+
+START_TEST(the_last_close_logs_out)
+{
+    begin_filled("", 0);
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
+    draw_until_filled(session);
+    if (_i == 0)
+        EXPECT(fn->C_CloseSession(session), CKR_OK);
+    else
+        EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    session = open_session(0, 0);
+    ck_assert_uint_eq(state_of(session), CKS_RO_PUBLIC_SESSION);
+    ck_assert_uint_eq(draw_word(session).login, 0);
+}
+END_TEST
+
+START_TEST(a_token_can_be_initialized_once_the_application_has_no_session)
+{
+    begin_filled("", 0);
+    EXPECT(fn->C_InitToken(0, pin, 4, label), CKR_SESSION_EXISTS);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_InitToken(0, pin, 4, label), CKR_OK);
+    session = open_session(0, 0);
+    draw_until_filled(session);
+}
+END_TEST
+
+/* And no session is tried while the SO is logged in. Afterwards the filler is back. */
+START_TEST(the_so_can_log_in_beside_read_write_sessions)
+{
+    CK_SESSION_HANDLE other;
+    begin_filled("", CKF_RW_SESSION);
+    EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_OK);
+    ck_assert_uint_eq(state_of(session), CKS_RW_SO_FUNCTIONS);
+    draw(session, 32, 32768);
+    ck_assert_uint_eq(draw_word(session).login, 2);
+    ck_assert_uint_eq(CALLS(C_OpenSession, .by = FILLER, .outcome = FAILED), 0);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &other),
+           CKR_SESSION_READ_WRITE_SO_EXISTS);
+    if (_i == 0)
+        EXPECT(fn->C_Logout(session), CKR_OK);
+    else
+        EXPECT(_i == 1 ? fn->C_CloseSession(session) : fn->C_CloseAllSessions(0), CKR_OK);
+    session = open_session(0, 0);
+    unsigned opened = CALLS(C_OpenSession, .by = FILLER);
+    DRAW_UNTIL(session, CALLS(C_OpenSession, .by = FILLER, .outcome = GOOD) > opened);
+    ck_assert_uint_eq(draw_word(session).login, 0);
+    EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_SESSION_READ_ONLY_EXISTS);
+}
+END_TEST
+
+/* _i + 1 sessions are all that the token has, and it tells. */
+START_TEST(all_sessions_of_the_token_are_the_applications)
+{
+    CK_SESSION_HANDLE more;
+    CK_ULONG count = (CK_ULONG)_i + 1;
+    script("sessions at most %lu", count);
+    session = begin("");
+    for (CK_ULONG i = 1; i < count; i++) {
+        draw(session, 32, 32768);
+        open_session(0, 0);
+    }
+    draw(session, 32, 32768);
+    ck_assert_uint_eq(token_info().ulSessionCount, count);
+    ck_assert_uint_eq(token_info().ulMaxSessionCount, count);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &more), CKR_SESSION_COUNT);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    session = open_session(0, 0);
+    draw(session, 32, 32768);
+    served_once(1024);
+}
+END_TEST
+
+/* A ceiling that the token does not tell is met by trying, and tokens say it in different ways. */
+START_TEST(its_session_gives_way_whatever_the_token_is_short_of)
+{
+    static const char *const codes[] = {"0xb1", "0x31", "0x2", "0x201"};
+    CK_SESSION_HANDLE more;
+    begin_filled("", 0);
+    script("sessions at most 2; session refusal %s", codes[_i]);
+    open_session(0, 0);
+    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &more),
+           strtoul(codes[_i], NULL, 16));
+    draw(session, 32, 8192);
+    script("sessions at most 3");
+    open_session(0, 0);
+}
+END_TEST
+
+/* A token that closes what is idle does not say so. The handle is the next session's then, the application's. */
+START_TEST(its_session_dies_and_another_is_opened)
+{
+    CK_SESSION_INFO info;
+    begin_filled("reuse handles", 0);
+    CK_SESSION_HANDLE theirs = fillers_session();
+    EXPECT(bare_list()->C_CloseSession(theirs), CKR_OK);
+    CK_SESSION_HANDLE second = open_session(0, 0);
+    ck_assert_uint_eq(second, theirs);
+    EXPECT(fn->C_GetSessionInfo(second, &info), CKR_OK);
+    draw(second, 16, 1024);
+    ck_assert_uint_eq(token_info().ulSessionCount, 2);
+    EXPECT(fn->C_CloseSession(second), CKR_OK);
+    unsigned opened = CALLS(C_OpenSession, .by = FILLER);
+    DRAW_UNTIL(session, CALLS(C_OpenSession, .by = FILLER, .outcome = GOOD) > opened);
+    served_once(64);
+}
+END_TEST
+
+/* It comes out of the token first, so that it never uses a handle that is somebody else's by then. */
+START_TEST(closing_all_leaves_nothing_of_it_behind)
+{
+    CK_SESSION_INFO info;
+    begin_filled("reuse handles", 0);
+    for (int i = 0; i < 20; i++) {
+        EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+        for (int k = 0; k < 3; k++)
+            EXPECT(fn->C_GetSessionInfo(session = open_session(0, 0), &info), CKR_OK);
+        ck_assert_uint_eq(token_info().ulSessionCount, 3);
+        draw(session, 32, 32768);
+    }
+    ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = CKR_SESSION_HANDLE_INVALID), 0);
+}
+END_TEST
+
+/* Of its token nothing is left, and another may be in the slot. */
+START_TEST(a_token_that_is_pulled_out_takes_it_along)
+{
+    begin_filled("reuse handles", 0);
+    script("empty slot 0");
+    EXPECT(fn->C_GenerateRandom(session, NULL, 2048), CKR_SESSION_HANDLE_INVALID);
+    script("empty slot none; first token 1");
+    for (int i = 0; i < 3; i++) {
+        session = open_session(0, 0);
+        struct word word = draw_word(session);
+        ck_assert_uint_eq(word.slot, 1);
+    }
+    ck_assert_uint_eq(token_info().ulSessionCount, 3);
+    draw_until_filled(session);
+    served_once(64);
+}
+END_TEST
+
+START_TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
+{
+    session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
+    draw_until_held(session);
+    script("C_CloseSession: fail 0x6 once");
+    EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
+    ck_assert_uint_eq(draw_word(session).login, 1);
+    draw_until_held(session);
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    ck_assert_uint_eq(state_of(open_session(0, 0)), CKS_RO_PUBLIC_SESSION);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_loop_test(tcase, its_session_is_not_counted, 0, 2);
+    tcase_add_loop_test(tcase, it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2);
+    tcase_add_test(tcase, its_session_does_not_exist_for_the_application);
+    tcase_add_loop_test(tcase, the_last_close_logs_out, 0, 2);
+    tcase_add_test(tcase, a_token_can_be_initialized_once_the_application_has_no_session);
+    tcase_add_loop_test(tcase, the_so_can_log_in_beside_read_write_sessions, 0, 3);
+    tcase_add_loop_test(tcase, all_sessions_of_the_token_are_the_applications, 0, 4);
+    tcase_add_loop_test(tcase, its_session_gives_way_whatever_the_token_is_short_of, 0, 4);
+    tcase_add_test(tcase, its_session_dies_and_another_is_opened);
+    tcase_add_test(tcase, closing_all_leaves_nothing_of_it_behind);
+    tcase_add_test(tcase, a_token_that_is_pulled_out_takes_it_along);
+    tcase_add_test(tcase, a_close_that_fails_leaves_session_and_pool_as_they_were);
+}
+
+int main(void)
+{
+    return run_tests("fill_session", add_tests);
+}

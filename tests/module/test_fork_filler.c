@@ -1,0 +1,171 @@
+/* test_fork_filler.c - a fork while the filler is at work: it is out of the token, keeps no call waiting, and leaves no lock. */
+#include "served.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <time.h>
+#include <unistd.h>
+
+static CK_SESSION_HANDLE session;
+
+static void live_not_at_all(void)
+{
+}
+
+static unsigned long now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long)now.tv_sec * 1000 + (unsigned long)now.tv_nsec / 1000000;
+}
+
+/* One fork waits for a quarter of a second, in case the call comes back; twenty would take five seconds. */
+START_TEST(a_token_that_hangs_keeps_one_fork_waiting_and_not_each)
+{
+    enum { FORKS = 20, A_WAIT_MS = 250 };
+    SKIP_IF_SANITIZED();
+    session = begin("x-pool-max-age: 1min");
+    script("C_GenerateRandom by filler: hold once");
+    DRAW_UNTIL(session, script_held() == 1);
+    reap(child_that(live_not_at_all));
+    unsigned long since_ms = now_ms();
+    for (int i = 0; i < FORKS; i++)
+        reap(child_that(live_not_at_all));
+    ck_assert_uint_lt(now_ms() - since_ms, FORKS * A_WAIT_MS);
+    script_release();
+    draw_until_filled(session);
+}
+END_TEST
+
+static unsigned filler_calls_in_fork;
+static bool is_counting;
+
+/* Registered first, so that they run in between the proxy's own. */
+static void fork_is_prepared(void)
+{
+    if (is_counting)
+        filler_calls_in_fork = CALLS(C_GenerateRandom, .by = FILLER);
+    for (int i = 0; is_counting && i < 200; i++)
+        sched_yield();
+}
+
+static void fork_is_made(void)
+{
+    if (is_counting)
+        filler_calls_in_fork = CALLS(C_GenerateRandom, .by = FILLER) - filler_calls_in_fork;
+}
+
+/* Locks of the token that it held would stay locked in the child. */
+START_TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
+{
+    SKIP_IF_SANITIZED();
+    pthread_atfork(fork_is_prepared, fork_is_made, NULL);
+    session = begin("x-pool-max-age: 1min");
+    draw_until_filled(session);
+    is_counting = true;
+    for (int i = 0; i < 100; i++) {
+        draw(session, 64, 8192); /* it is wanted */
+        reap(child_that(live_not_at_all));
+        ck_assert_uint_eq(filler_calls_in_fork, 0);
+    }
+}
+END_TEST
+
+/* An application whose fork handler takes the lock that it has around its calls. */
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static sem_t handler_begins;
+
+static void take_calls_lock(void)
+{
+    sem_post(&handler_begins);
+    pthread_mutex_lock(&calls_lock);
+}
+
+static void drop_calls_lock(void)
+{
+    pthread_mutex_unlock(&calls_lock);
+}
+
+static void *fork_one(void *child)
+{
+    *(pid_t *)child = fork();
+    if (*(pid_t *)child == 0)
+        _exit(0);
+    return NULL;
+}
+
+/* fork() has been through our handler and waits for the lock, whose holder makes a call that waits for the filler. */
+START_TEST(a_fork_that_waits_for_a_caller_keeps_no_call_waiting)
+{
+    pthread_t forks;
+    pid_t child = 0;
+    SKIP_IF_SANITIZED();
+    sem_init(&handler_begins, 0, 0);
+    pthread_atfork(take_calls_lock, drop_calls_lock, drop_calls_lock);
+    session = begin("x-pool-max-age: 1min");
+    draw_until_filled(session);
+    pthread_mutex_lock(&calls_lock);
+    ck_assert_int_eq(pthread_create(&forks, NULL, fork_one, &child), 0);
+    sem_wait(&handler_begins);
+    draw(session, 16, 65536); /* the filler is wanted */
+    switch (_i) {
+    case 0:
+        EXPECT(fn->C_CloseSession(session), CKR_OK);
+        break;
+    case 1:
+        EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+        break;
+    default:
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    }
+    pthread_mutex_unlock(&calls_lock);
+    pthread_join(forks, NULL);
+    reap(child);
+}
+END_TEST
+
+static CK_SLOT_ID token_slot;
+
+static void work_on_the_token(void)
+{
+    CK_BYTE bytes[32];
+    CK_RV rv = fn->C_Initialize(&os_locking);
+    CHILD_EXPECT(rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED, true);
+    CHILD_EXPECT(fn->C_OpenSession(token_slot, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    for (int i = 0; i < 50; i++)
+        CHILD_EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+}
+
+/* Of SoftHSM's locks none is held in a child, though the fork comes while the filler begins, at any moment of that. */
+START_TEST(a_child_never_finds_the_token_locked)
+{
+    enum { TIMES = 150 };
+    CK_BYTE bytes[32];
+    SKIP_IF_SANITIZED();
+    token_slot = softhsm_begin("");
+    for (int life = 0; life < TIMES; life++) {
+        session = open_session(token_slot, 0);
+        for (int i = 0; i < 60; i++)
+            EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+        for (volatile int spin = life * 400; spin > 0; spin--)
+            continue;
+        reap(child_that(work_on_the_token));
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        initialize();
+    }
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, a_token_that_hangs_keeps_one_fork_waiting_and_not_each);
+    tcase_add_test(tcase, the_filler_is_out_of_the_token_while_a_fork_is_made);
+    tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3);
+    tcase_add_test(tcase, a_child_never_finds_the_token_locked);
+}
+
+int main(void)
+{
+    return run_tests("fork_filler", add_tests);
+}
