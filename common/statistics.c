@@ -4,8 +4,9 @@
 #include <stddef.h>
 
 enum {
-    TIMES_LEAST = 8, /* fewer fills may all have been held up */
-    CALL_SHARE = 8   /* a call's own price below this part of the quickest fill's is noise */
+    TIMES_LEAST = 8,      /* fewer calls of a size may all have been held up, by other programs */
+    SURE_NS = 500 * 1000, /* a call that takes as long hardly takes longer because of them */
+    CALL_SHARE = 8        /* a call's own price below this part of the quickest fill's is noise */
 };
 
 #define ROW(of, name, type, unit, line, help)                                                      \
@@ -50,7 +51,9 @@ uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_byt
     unsigned quickest = 0, largest = 0;
     for (unsigned i = 0; i < STATISTICS_SIZES; i++) {
         uint64_t ns = statistic_read(&pool->fill_times[i].least_ns);
-        if (statistic_read(&pool->fill_times[i].times) == 0)
+        uint64_t size_times = statistic_read(&pool->fill_times[i].times);
+        times += size_times;
+        if (size_times == 0 || (size_times < TIMES_LEAST && ns < SURE_NS))
             continue;
         if (ns < quickest_ns) {
             quickest = i;
@@ -58,7 +61,6 @@ uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_byt
         }
         largest = i;
         largest_ns = ns;
-        times += statistic_read(&pool->fill_times[i].times);
     }
     if (times < TIMES_LEAST || largest <= quickest)
         return 0;
