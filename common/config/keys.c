@@ -202,6 +202,11 @@ int keys_take(struct config *config, const char *name, char *value, const char *
     return 0;
 }
 
+const char *keys_comment_hint(const char *text)
+{
+    return strstr(text, " #") != NULL ? "; a comment needs a line of its own" : "";
+}
+
 /* What is wrong with an amount may be its unit alone: "64k", or "10" of an age. */
 static const char *unit_hint(const struct key *key, const char *text)
 {
@@ -227,7 +232,7 @@ int keys_refuse(struct message *message, const struct config_setting *setting, c
     message_set(message, "%s: %s %s: %s%s", config_origin(setting, where, sizeof where),
                 setting->key, complaint, quote(quoted, setting->text),
                 strstr(setting->text, " #") != NULL
-                    ? "; a comment needs a line of its own"
+                    ? keys_comment_hint(setting->text)
                     : unit_hint(find_key(setting->key), setting->text));
     return -1;
 }

@@ -1,6 +1,6 @@
 /* keys.h - the table of keys, as the reader of files needs it. */
-#ifndef P11_PROXY_KEYS_H
-#define P11_PROXY_KEYS_H
+#ifndef P11_PROXY_CONFIG_KEYS_H
+#define P11_PROXY_CONFIG_KEYS_H
 
 #include "config/config.h"
 
@@ -14,6 +14,9 @@ void keys_set_defaults(struct config *config);
  */
 int keys_take(struct config *config, const char *name, char *value, const char *from, unsigned line,
               struct message *message);
+
+/* "; a comment needs a line of its own" if text seems to have one behind a value, else "". */
+const char *keys_comment_hint(const char *text);
 
 /* Writes "<place>: <key> <complaint>: '<as written>'", and returns -1. */
 int keys_refuse(struct message *message, const struct config_setting *setting, const char *format,

@@ -108,6 +108,8 @@ START_TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
                                              {"MD5 SHA1", "'MD5 SHA1'"},
                                              {"\"MD5\", \"SHA1\"", "'MD5\"'"},
                                              {"MD5,\xc2\xa0SHA1", "'\\xc2\\xa0SHA1'"},
+                                             {"MD5 # no more",
+                                              "a comment needs a line of its own: 'MD5 # no more'"},
                                              {"MessageDigest.MD5", "'MessageDigest.MD5'"}};
 
     refuses("MD5, SHA257", NULL,
