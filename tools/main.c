@@ -24,7 +24,10 @@ static const struct command {
      stats_command},
 };
 
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
+enum {
+    COMMANDS = sizeof commands / sizeof commands[0],
+    MISTYPED_MOST = 3 /* letters: a word that differs by more is another word */
+};
 
 static int print_overview(void)
 {
@@ -45,6 +48,8 @@ static int print_overview(void)
 static int run(int argc, char **argv)
 {
     const struct command *nearest = &commands[0];
+    if (strcmp(argv[0], "help") == 0)
+        return print_overview();
     for (const struct command *command = commands; command < commands + COMMANDS; command++) {
         if (strcmp(argv[0], command->name) == 0) {
             argv[0] = (char *)command->full_name; /* getopt_long() only reads it */
@@ -53,6 +58,8 @@ static int run(int argc, char **argv)
         if (edit_distance(argv[0], command->name) < edit_distance(argv[0], nearest->name))
             nearest = command;
     }
+    if (edit_distance(argv[0], nearest->name) > MISTYPED_MOST)
+        return usage_error("p11-proxy", "there is no command '%s'", argv[0]);
     return usage_error("p11-proxy", "there is no command '%s'; the nearest is '%s'", argv[0],
                        nearest->name);
 }
@@ -65,7 +72,7 @@ int main(int argc, char **argv)
         return usage_error("p11-proxy", "a command is missing");
     if (strcmp(word, "help") == 0 && argc > 2)
         return run(2, (char *[]){argv[2], (char *)"--help", NULL});
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
         return print_overview();
     if (strcmp(word, "--version") == 0)
         return print_version();
