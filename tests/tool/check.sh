@@ -57,7 +57,8 @@ check "a target that is a mistake is not missing besides" says 1 ":3: x-target i
 check "so it is said once"       test "$(grep -c '^problem' "$scratch/out")" == 2
 printf 'x-log: off\n' >"$P11_PROXY_CONFIG"
 check "no target"                says 1 "no token's module is configured" looks
-check "and where to write it"    hints "add a line x-target: PATH"
+check "and where to write it"    hints "write x-target: PATH, with the path of the token's own PKCS#11 module, into $P11_PROXY_CONFIG"
+check "without a file of its own: what writes it" finds "-> p11-proxy setup PATH writes it" -u P11_PROXY_CONFIG
 configure
 printf '%s\n' "x-target: $TARGET" "x-log: $scratch/closed/log" >"$P11_PROXY_CONFIG"
 check "a log file without a folder" finds "cannot write the log file (No such file or directory): $scratch/closed/log"

@@ -23,7 +23,7 @@ hints() {
     grep -F -- "-> $1" "$scratch/out"
 }
 register p11-proxy "x-target: $TARGET" 'x-log: off'
-check "p11-kit does not know the proxy" finds "p11-kit does not show the proxy to all programs"
+check "p11-kit does not know the proxy" finds "p11-kit does not load the proxy into this program"
 check "and what registers it"    hints "p11-proxy setup registers it"
 register p11-proxy "module: $PROXY" "x-target: $TARGET" 'x-log: off'
 check "the token only through it" finds "ok       p11-kit has the target's tokens only through the proxy"

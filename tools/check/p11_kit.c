@@ -40,12 +40,13 @@ void check_p11_kit(const struct checked *checked, bool target_works)
         return;
     }
     if (!registered.has_proxy) {
-        report_add(MARK_OK, "p11-kit",
-                   "p11-kit does not show the proxy to all programs: the others have to be pointed "
-                   "at %s\n"
-                   "p11-proxy setup registers it; if it is registered, p11-kit reads other "
-                   "folders than %s and %s",
-                   checked->module_path, places.package_modules, places.system_modules);
+        report_add(
+            MARK_OK, "p11-kit",
+            "p11-kit does not load the proxy into this program; applications can be pointed "
+            "at %s\n"
+            "p11-proxy setup registers it for all; if it is registered, its enable-in: names "
+            "other programs, or p11-kit reads other folders than %s and %s",
+            checked->module_path, places.package_modules, places.system_modules);
         return;
     }
     if (registered.disabled_in[0] != '\0')

@@ -78,11 +78,18 @@ bool check_target(const struct checked *checked)
     struct message message;
     char real[PATH_MAX];
     if (config_check_target(checked->config, &message) != 0) {
-        report_add(MARK_PROBLEM, "target",
-                   "%s\n"
-                   "add a line x-target: PATH, with the path of the token's own PKCS#11 "
-                   "module, to %s",
-                   message.text, checked->config->expected_file);
+        if (target == NULL && secure_getenv("P11_PROXY_CONFIG") == NULL)
+            report_add(MARK_PROBLEM, "target",
+                       "%s\n"
+                       "p11-proxy setup PATH writes it, with the path of the token's own PKCS#11 "
+                       "module",
+                       message.text);
+        else
+            report_add(MARK_PROBLEM, "target",
+                       "%s\n"
+                       "write x-target: PATH, with the path of the token's own PKCS#11 module, "
+                       "into %s",
+                       message.text, checked->config->expected_file);
         return false;
     }
     if (are_alike(target, checked->module_path)) {
