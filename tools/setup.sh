@@ -117,7 +117,7 @@ new_softhsm_token() {
 # as_p11_kit_user HOME COMMAND...: runs a command with HOME/.config/pkcs11 as its p11-kit configuration.
 #
 # p11-kit reads no user's files for root, and /etc belongs to the machine. Containers commonly refuse a mount
-# namespace, which could have an /etc/pkcs11 of its own. So root runs the command as the user nobody, with one
+# namespace, which could have an /etc/pkcs11 of its own. So root runs the command as user 65534, with one
 # capability kept: to reach files as root does, because that user cannot enter root's home.
 as_p11_kit_user() {
     local home=$1 as=()

@@ -10,7 +10,7 @@ enum { STORE_BYTES = 4096, DRAW_MOST_BYTES = 256 };
 static __thread uint8_t store[STORE_BYTES];
 static uint8_t bytes[DRAW_MOST_BYTES];
 
-/* The floor: what whoever moves a secret out of memory has to do, behind a pointer as in a function list. */
+/* The floor: copying a secret and wiping it, behind a pointer as in a function list. */
 static size_t copy_and_wipe(uint8_t *to, size_t len_bytes, size_t at)
 {
     at = at + len_bytes > sizeof store ? 0 : at;

@@ -13,7 +13,7 @@
 /* All clocks go ahead by that of the true time; the wall's clock besides. */
 void clock_step(int64_t all_ns, int64_t wall_ns);
 
-/* From now on time passes while somebody sleeps, and hardly otherwise; however long the machine keeps this program waiting. */
+/* From now on time passes while a thread sleeps, and hardly otherwise, however long the machine is busy. */
 void clock_stop(void);
 
 /* The true time again: Check looks at the clock when a test ends. */

@@ -85,7 +85,7 @@ START_TEST(a_page_before_and_one_behind_fault_and_no_byte_between)
 }
 END_TEST
 
-/* The prefetch has its bytes from the token, and nobody has looked at them yet. */
+/* The filler has its bytes from the token, and they are not tested yet. */
 START_TEST(the_token_writes_there_and_nowhere_else)
 {
     begin_with(&os_locking, 1, "x-pool-max-age: 1min");

@@ -104,7 +104,7 @@ START_TEST(calls_that_reach_the_target_add_up_with_its_own_count)
     ck_assert_uint_eq(pooled_draws(slot) + NUMBER(slot->calls.token_draws), draws + 5);
     ck_assert_uint_eq(pooled_bytes(slot) + NUMBER(slot->calls.token_drawn_bytes),
                       draws * 16 + 5 * sizeof big);
-    /* What the target was asked for, less the one that failed, went to somebody or into the pool. */
+    /* What the target was asked for, less the call that failed, went to a caller or into the pool. */
     ck_assert_uint_eq(NUMBER(slot->calls.called_bytes) - 16,
                       NUMBER(slot->calls.token_drawn_bytes) + NUMBER(slot->pool.filled_bytes));
     ck_assert_uint_gt(pooled_draws(slot), draws / 2);
@@ -175,7 +175,7 @@ START_TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
 {
     begin_counted("x-pool-max-age: 1min\nx-pool-threads: never");
     const struct statistics_slot *slot = &counters()->slots[0];
-    if (events[_i].cause == POOL_DROP_SESSIONS) /* a close that logs nobody out drops nothing */
+    if (events[_i].cause == POOL_DROP_SESSIONS) /* a close that logs no user out drops nothing */
         log_in();
     unsigned logins = NUMBER(slot->pool.drops[POOL_DROP_LOGIN]);
     draw(session, 16, 8192);

@@ -1,4 +1,4 @@
-/* test_demand.c - how much is fetched, and how often, follows what was served; and nothing is fetched for nobody. */
+/* test_demand.c - how much is fetched, and how often, follows what was served; no demand, no fetch. */
 #include "served.h"
 
 #include <pthread.h>
@@ -72,7 +72,7 @@ static void *open_draw_and_close(void *unused)
     return unused;
 }
 
-/* Sessions come and go, and nobody logs in: the bytes stay. */
+/* Sessions are opened and closed without a login: the bytes stay. */
 START_TEST(opening_drawing_and_closing_takes_few_calls)
 {
     unsigned count = _i % 2 == 0 ? 1 : 4;

@@ -1,4 +1,4 @@
-/* test_faults.c - the system refuses what the pool is made of: then the token answers, and nobody is told lies.
+/* test_faults.c - the system refuses what the pool is made of: then the token answers, and every code is true.
  *
  * The C library's functions that the proxy calls are replaced by this program's own, which ask the system
  * unless a test says otherwise.

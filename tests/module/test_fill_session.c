@@ -201,7 +201,7 @@ START_TEST(its_session_dies_and_another_is_opened)
 }
 END_TEST
 
-/* It comes out of the token first, so that it never uses a handle that is somebody else's by then. */
+/* The filler leaves the token first, so that it never uses a handle that the token has given to another session. */
 START_TEST(closing_all_leaves_nothing_of_it_behind)
 {
     CK_SESSION_INFO info;

@@ -229,7 +229,7 @@ START_TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
 }
 END_TEST
 
-/* In the child nobody is inside the token, and nobody ever comes back from there. */
+/* In the child no thread is inside the token, so the interrupted fill never ends there. */
 START_TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
 {
     SKIP_IF_SANITIZED();

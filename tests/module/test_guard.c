@@ -168,7 +168,7 @@ START_TEST(a_single_refusal_was_one_time)
 }
 END_TEST
 
-/* Whoever reads it sees that the list means what was meant. */
+/* The reader of the log sees what the list means. */
 START_TEST(the_start_says_what_is_in_force)
 {
     start(_i == 0   ? "x-disabled-algorithms: CKM_MD2, SSLv3, secp192r1, RSA keySize < 2048"

@@ -255,7 +255,7 @@ static CK_ULONG count_interfaces(void)
     return count;
 }
 
-/* Nobody knows what a vendor's functions take, so no rule could be kept there. */
+/* What a vendor's functions take is not known, so no rule could be enforced there. */
 START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
 {
     CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);

@@ -65,7 +65,7 @@ START_TEST(bytes_that_are_bad_again_and_again_end_it_for_every_length)
 }
 END_TEST
 
-/* The token is left alone, and not believed: nobody knows what it was. */
+/* The token is not asked again, because the cause of the failure is not known. */
 START_TEST(a_token_that_recovers_late_is_not_believed_until_finalize)
 {
     session = begin(settings[_i]);
@@ -175,7 +175,7 @@ START_TEST(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itsel
 }
 END_TEST
 
-/* Whoever turns it off has the token as it is. */
+/* Without the pool, the application gets the token as it is. */
 START_TEST(with_the_pool_off_nothing_is_tested_and_nothing_split)
 {
     static const CK_ULONG lengths[] = {1, 8, 16, 64, 1024, 1025, 65536, 1048576, 3 * 1048576};

@@ -230,7 +230,7 @@ END_TEST
 static pthread_barrier_t barrier;
 static atomic_uint won, beaten, odd;
 
-/* Whoever is told that it is initialised can use it at once. */
+/* A thread whose C_Initialize says that it is initialised can use it at once. */
 static void *initialize_at_once(void *unused)
 {
     CK_ULONG count = 0;

@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 
-/* What stands behind every pointer that is passed: enough of it for whoever reads or writes there. */
+/* What stands behind every pointer that is passed: room for all that a function reads or writes there. */
 static _Alignas(16) unsigned char scratch[64 * 1024];
 
 static const struct p11_functions *list;

@@ -114,7 +114,7 @@ START_TEST(large_requests_get_the_tokens_own_answer)
 }
 END_TEST
 
-/* Each caller has the code from the token itself, the filler does not hammer it, and nobody has to start anew. */
+/* Each caller has the code from the token itself, the filler asks rarely, and no restart is needed. */
 START_TEST(a_token_that_always_fails_is_asked_once_a_request_and_heals)
 {
     static const CK_RV failures[] = {CKR_DATA_INVALID,    CKR_ARGUMENTS_BAD,
@@ -180,7 +180,7 @@ static void begin_timed(const char *what)
     clock_stop();
 }
 
-/* Whoever needs a few bytes waits for all of a call: only where it is the same wait, it is for a whole pool. */
+/* A caller of a few bytes waits for the whole call, so a call asks for a whole pool only if that takes no longer. */
 START_TEST(calls_grow_where_bytes_cost_nothing)
 {
     static const char *const lasts[] = {"1ms", "20ms"};

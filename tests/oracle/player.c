@@ -95,7 +95,7 @@ static void load(const char *path)
     printf("list %u.%u\n", fn->version.major, fn->version.minor);
 }
 
-/* All that the module offers, and what it says to a request for each and for some that nobody offers. */
+/* All that the module offers, and what it says to a request for each and for some that no module offers. */
 static void show_interfaces(void)
 {
     CK_INTERFACE offered[32];

@@ -63,7 +63,7 @@ def all_targets(test_targets):
         SoftHsm("softhsm", ("/usr/lib/softhsm/libsofthsm2.so", LIBRARIES / "softhsm/libsofthsm2.so")),
         # A string in pReserved is the only argument that makes it start. It crashes where what it writes to is
         # NULL, and with too little room writes all the same, or a length that it never set. Its second
-        # slot has the keys, once somebody has set a PIN.
+        # slot has the keys, once a PIN is set.
         Target("softoken", (LIBRARIES / "libsoftokn3.so", LIBRARIES / "nss/libsoftokn3.so"), so_pin="",
                null_args=False, minds_null=False, minds_room=False, token_keys=False, slot="slot1", preparation=(
                    "C_Initialize pInitArgs=init:2", "slots",

@@ -1,8 +1,8 @@
 /* answers.c - the scripted target makes up what it answers and writes, from what it was called with.
  *
  * The same call gives the same answer: a code, mostly CKR_OK, and what stands in every buffer and number that
- * the function may write to. So whoever hands a call on with one argument, one byte or the answer changed is
- * found out. Handles of sessions and addresses do not count, since they differ from run to run.
+ * the function may write to. So a module that changes an argument, a byte or the answer of a call is found
+ * out. Handles of sessions and addresses do not count, since they differ from run to run.
  */
 #include <string.h>
 

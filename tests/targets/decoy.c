@@ -1,4 +1,4 @@
-/* decoy.c - exports every C_ function, and each ends the program: whoever looks for names in all that is loaded
+/* decoy.c - exports every C_ function, and each ends the program: a module that looks for names in all that is loaded
  * finds these first. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -247,7 +247,7 @@ static void read_all(struct script *script)
     }
 }
 
-/* Whoever comes first makes it; nobody knows who still reads the one before, so that stays. */
+/* The first caller makes it. The one before is never freed, because another thread may still read it. */
 static struct script *script_read(void)
 {
     struct script *made = calloc(1, sizeof *made);

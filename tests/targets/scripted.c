@@ -147,7 +147,7 @@ static void find_subject(struct call *call)
     call->token = session.token;
     call->slot_id = slot_of_token(call->script, session.token);
     if (call->by_filler != session.by_filler && call->function != FUNCTION_C_CloseSession)
-        complain("a session is used by somebody else", call);
+        complain("a session is used by another thread", call);
 }
 
 static CK_RV do_work(struct call *call)

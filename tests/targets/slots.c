@@ -30,7 +30,7 @@ static CK_RV slot_answer(const struct call *call)
     return call->slot_id == call->script->empty_slot ? CKR_TOKEN_NOT_PRESENT : CKR_OK;
 }
 
-/* To whoever asks how many there are, or has room. */
+/* For a caller that asks how many there are, or has room. */
 static CK_RV give_list(const CK_ULONG *all, CK_ULONG count, CK_ULONG *list, CK_ULONG *room)
 {
     if (room == NULL)

@@ -24,7 +24,7 @@ enum {
 struct word {
     uint64_t counter; /* from 1, in the order in which words were made */
     unsigned seed;    /* how often the slot's token was seeded, modulo 16 */
-    unsigned login;   /* 0 nobody, 1 the user, 2 the SO */
+    unsigned login;   /* 0 no user, 1 the user, 2 the SO */
     unsigned slot;
 };
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# environment.sh - installed, and run by nobody, with no home and no environment.
+# environment.sh - installed, and run by a user without rights, with no home and no environment.
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
@@ -46,7 +46,7 @@ check "without symbols, with its probes"    is_stripped
 check "pkg-config says where"               test "$(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=module p11-proxy)" == "$installed"
 check "no executable stack"                 sh -c "readelf -lW '$installed' | grep GNU_STACK | grep -vq RWE"
 check "no target: nothing in the environment"   says_what_is_missing env -i
-check "no target: nobody"                       says_what_is_missing as_nobody env -i
+check "no target: a user without rights"        says_what_is_missing as_nobody env -i
 check "no target: no such home"                 says_what_is_missing env -i HOME=/nonexistent
 
 # p11-kit passes a file over that names no module, so its programs do not load a proxy that cannot start.
@@ -74,7 +74,7 @@ check "configured for all: nothing else in the environment" draws env -i SOFTHSM
 check "configured for all: no such home"    draws env -i SOFTHSM2_CONF="$SOFTHSM2_CONF" HOME=/nonexistent
 
 [[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/tokens"
-check "configured for all: nobody"          draws as_nobody env -i SOFTHSM2_CONF="$SOFTHSM2_CONF"
+check "configured for all: a user without rights" draws as_nobody env -i SOFTHSM2_CONF="$SOFTHSM2_CONF"
 [[ $(id -u) != 0 ]] || chown -R 0 "$scratch/tokens"
 
 # A user's file is nothing to root, and overrides for everybody else.
@@ -88,7 +88,7 @@ fi
 names_users_target() {
     { as_someone "$tool" --module "$installed" --list-slots 2>&1 || true; } | grep -F /nonexistent.so
 }
-check "somebody else does" names_users_target
+check "another user does" names_users_target
 
 uninstalls() {
     ninja -C "$scratch/build" uninstall && ! find "$scratch/usr" | grep .

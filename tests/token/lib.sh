@@ -15,7 +15,7 @@ TARGET=$(softhsm_module)
 checks=0
 failed=0
 
-# Root runs some programs as nobody, to whom the folder that TMPDIR names may be closed.
+# Root runs some programs as user 65534, to whom the folder that TMPDIR names may be closed.
 can_be_reached() {
     [[ $(id -u) != 0 ]] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$1"
 }

@@ -3,7 +3,7 @@
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
-# Read to the end: who writes into a pipe that nobody reads any more fails.
+# Read to the end, because a program that writes into a pipe without a reader fails.
 readelf -n "$PROXY" | grep 'Provider: p11_proxy' >/dev/null || skip_all "built without sys/sdt.h"
 command -v gdb >/dev/null || skip_all "no gdb"
 gdb -nx -batch -ex run --args true 2>&1 | grep 'exited normally' >/dev/null || skip_all "no process may be traced here"

@@ -26,7 +26,7 @@ all_went_well() {
     grep -qx end "$1" && ! grep '^C_' "$1" | grep -qv ' 0x0'
 }
 
-# A program that gained rights does not let whoever started it choose what is loaded, or where is written.
+# A program that gained rights does not let its caller choose what is loaded, or where is written.
 hostile=(env -i "SOFTHSM2_CONF=$SOFTHSM2_CONF" "P11_PROXY_TARGET=$TARGET" "P11_PROXY_LOG=$scratch/home/log debug")
 mkdir -m 777 "$scratch/home"
 cp "$PLAYER" "$scratch/player"
