@@ -106,7 +106,7 @@ START_TEST(a_program_ends_with_its_own_last_thread)
 }
 END_TEST
 
-/* As with `ulimit -s 64`: whoever makes threads gets small ones. The target is not used to that. */
+/* As with `ulimit -s 64`: new threads get small stacks, which the target may not expect. */
 START_TEST(it_has_a_stack_that_targets_are_used_to)
 {
     pthread_attr_t small;
@@ -166,7 +166,7 @@ START_TEST(it_stands_aside_while_a_call_is_under_way)
 }
 END_TEST
 
-/* Nobody needs it: each call gets the token's answer, and those of the pool too. */
+/* No call needs the filler: each gets the token's answer, draws included. */
 START_TEST(while_it_hangs_other_calls_are_answered)
 {
     CK_SESSION_HANDLE more;
