@@ -20,9 +20,6 @@ void *proxy;
 char root[64];
 static char target[PATH_MAX];
 
-const char softhsm[] = "/usr/lib/softhsm/libsofthsm2.so";
-const char softoken[] = "/usr/lib/x86_64-linux-gnu/libsoftokn3.so";
-
 CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
 CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
 
@@ -157,14 +154,6 @@ const struct p11_functions *newest_list(void)
     return interface->pFunctionList;
 }
 
-CK_SLOT_ID first_slot(void)
-{
-    CK_SLOT_ID slots[16];
-    CK_ULONG count = 16;
-    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
-    return slots[0];
-}
-
 void initialize(void)
 {
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
@@ -175,50 +164,6 @@ CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags)
     CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
     EXPECT(fn->C_OpenSession(slot, CKF_SERIAL_SESSION | more_flags, NULL, NULL, &session), CKR_OK);
     return session;
-}
-
-static CK_UTF8CHAR user_pin[] = "1234";
-static CK_UTF8CHAR so_pin[] = "12345678";
-
-static void let_a_user_log_in(CK_SLOT_ID slot, CK_UTF8CHAR *pin, CK_ULONG pin_bytes)
-{
-    CK_SESSION_HANDLE session = open_session(slot, CKF_RW_SESSION);
-    EXPECT(fn->C_Login(session, CKU_SO, pin, pin_bytes), CKR_OK);
-    EXPECT(fn->C_InitPIN(session, user_pin, 4), CKR_OK);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    initialize();
-}
-
-void softhsm_prepare(void)
-{
-    FILE *conf = fopen(below("softhsm2.conf"), "we");
-    ck_assert_ptr_nonnull(conf);
-    fprintf(conf, "directories.tokendir = %s\nlog.level = ERROR\n", root);
-    fclose(conf);
-    setenv("SOFTHSM2_CONF", below("softhsm2.conf"), 1);
-}
-
-CK_SLOT_ID softhsm_begin(const char *settings)
-{
-    CK_UTF8CHAR label[] = "tests                           ";
-    softhsm_prepare();
-    proxy_before(softhsm, settings);
-    initialize();
-    EXPECT(fn->C_InitToken(first_slot(), so_pin, 8, label), CKR_OK);
-    let_a_user_log_in(first_slot(), so_pin, 8);
-    return first_slot();
-}
-
-CK_SLOT_ID softoken_begin(const char *settings)
-{
-    enum { SLOT_WITH_KEYS = 2 };
-    char whole[1024];
-    snprintf(whole, sizeof whole, "x-target-init: configdir='sql:%s' flags=forceOpen\n%s", root,
-             settings);
-    proxy_before(softoken, whole);
-    initialize();
-    let_a_user_log_in(SLOT_WITH_KEYS, NULL, 0);
-    return SLOT_WITH_KEYS;
 }
 
 CK_SESSION_HANDLE begin(const char *settings)

@@ -56,10 +56,8 @@ const struct p11_functions *newest_list(void);
 /* Real targets with a token of their own, in root. And initialised behind the proxy: the slot of a token whose user can
  * log in with the PIN 1234. */
 extern const char softhsm[], softoken[];
-void softhsm_prepare(void); /* its configuration only */
 CK_SLOT_ID softhsm_begin(const char *settings);
 CK_SLOT_ID softoken_begin(const char *settings);
-CK_SLOT_ID first_slot(void);
 
 /* Tells the scripted target, see script.h; what it was told before stays true. */
 void __attribute__((format(printf, 1, 2))) script(const char *format, ...);

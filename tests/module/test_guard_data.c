@@ -325,23 +325,6 @@ START_TEST(a_close_that_fails_forgets_nothing)
 }
 END_TEST
 
-/* A denied operation cannot have been begun through here, and states of other processes are the target's to judge. */
-START_TEST(saved_states_are_handed_on)
-{
-    CK_BYTE state[64];
-    CK_ULONG state_bytes = sizeof state;
-    start(denying[0]);
-    memcpy(keyring->output, "state of an operation", 21);
-    keyring->output_bytes = 21;
-    EXPECT(fn->C_GetOperationState(session, state, &state_bytes), CKR_OK);
-    ck_assert_uint_eq(state_bytes, 21);
-    ck_assert_mem_eq(state, "state of an operation", 21);
-    EXPECT(fn->C_SetOperationState(session, state, 20, 0, 0), CKR_OK);
-    ck_assert_uint_eq(keyring->data_bytes, 20);
-    ck_assert_uint_eq(keyring->calls, 1);
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, a_denied_digest_under_raw_rsa_is_refused, 0, DENYING);
@@ -356,7 +339,6 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, audit_permits_the_data);
     tcase_add_test(tcase, an_unknown_session_is_looked_at);
     tcase_add_test(tcase, a_close_that_fails_forgets_nothing);
-    tcase_add_test(tcase, saved_states_are_handed_on);
 }
 
 int main(void)

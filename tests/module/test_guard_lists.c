@@ -193,59 +193,6 @@ START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
 }
 END_TEST
 
-/* SoftHSM's list and what it says of each, with the policy as given and without the proxy. */
-static void compare_with_softhsm(const char *settings, bool (*may_go)(CK_MECHANISM_TYPE))
-{
-    CK_MECHANISM_TYPE ours[1024], theirs[1024];
-    CK_ULONG our_count = 1024, their_count = 1024, gone = 0;
-    softhsm_prepare();
-    proxy_before(softhsm, settings);
-    initialize();
-    CK_FUNCTION_LIST_PTR bare = bare_list();
-    CK_SLOT_ID slot = first_slot();
-    EXPECT(fn->C_GetMechanismList(slot, ours, &our_count), CKR_OK);
-    EXPECT(bare->C_GetMechanismList(slot, theirs, &their_count), CKR_OK);
-    for (CK_ULONG i = 0; i < their_count; i++) {
-        CK_MECHANISM_INFO one = {0}, other = {0};
-        EXPECT(bare->C_GetMechanismInfo(slot, theirs[i], &other), CKR_OK);
-        if (gone + our_count > i && ours[i - gone] == theirs[i]) {
-            EXPECT(fn->C_GetMechanismInfo(slot, theirs[i], &one), CKR_OK);
-            ck_assert_mem_eq(&one, &other, sizeof one);
-        } else {
-            ck_assert_msg(may_go != NULL && may_go(theirs[i]), "0x%lx is gone", theirs[i]);
-            EXPECT(fn->C_GetMechanismInfo(slot, theirs[i], &one), CKR_MECHANISM_INVALID);
-            gone++;
-        }
-    }
-    ck_assert_uint_eq(our_count + gone, their_count);
-    ck_assert(may_go == NULL || gone != 0);
-}
-
-static bool has_sha1(CK_MECHANISM_TYPE type)
-{
-    static const CK_MECHANISM_TYPE types[] = {CKM_SHA_1, CKM_SHA1_RSA_PKCS, CKM_SHA1_RSA_PKCS_PSS,
-                                              CKM_DSA_SHA1, CKM_ECDSA_SHA1};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i] == type)
-            return true;
-    return false;
-}
-
-START_TEST(an_empty_list_is_no_policy)
-{
-    static const char *const settings[] = {"",
-                                           "x-disabled-algorithms:", "x-disabled-algorithms: , ,",
-                                           "x-disabled-algorithms: MD5, SHA1\nx-policy: audit"};
-    compare_with_softhsm(settings[_i], NULL);
-}
-END_TEST
-
-START_TEST(without_sha1_everything_else_stays)
-{
-    compare_with_softhsm("x-disabled-algorithms: SHA-1", has_sha1);
-}
-END_TEST
-
 static CK_ULONG count_interfaces(void)
 {
     CK_RV(*get)
@@ -281,8 +228,6 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, info_is_refused_or_says_the_raised_size);
     tcase_add_test(tcase, info_says_only_what_is_permitted);
     tcase_add_test(tcase, a_list_file_behind_a_link_is_read_again_at_each_initialize);
-    tcase_add_loop_test(tcase, an_empty_list_is_no_policy, 0, 4);
-    tcase_add_test(tcase, without_sha1_everything_else_stays);
     tcase_add_loop_test(tcase, vendor_interfaces_are_not_offered_under_a_policy, 0, 4);
 }
 

@@ -249,22 +249,6 @@ static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
     return rv;
 }
 
-static CK_RV get_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
-                       CK_ULONG_PTR pulOperationStateLen)
-{
-    return give_output(pOperationState, pulOperationStateLen);
-}
-
-static CK_RV set_state(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pOperationState,
-                       CK_ULONG ulOperationStateLen, CK_OBJECT_HANDLE hEncryptionKey,
-                       CK_OBJECT_HANDLE hAuthenticationKey)
-{
-    keyring.calls++;
-    keyring.data_bytes = ulOperationStateLen;
-    memcpy(keyring.data, pOperationState, ulOperationStateLen);
-    return CKR_OK;
-}
-
 static struct p11_functions lists[2];
 
 static void *list_of(CK_BYTE major, CK_BYTE minor)
@@ -286,8 +270,6 @@ static void *list_of(CK_BYTE major, CK_BYTE minor)
     list->C_VerifyFinal = verify_final;
     list->C_VerifySignatureFinal = verify_signature_final;
     list->C_VerifyRecover = verify_recover;
-    list->C_GetOperationState = get_state;
-    list->C_SetOperationState = set_state;
     list->C_SessionCancel = session_cancel;
     return list;
 }

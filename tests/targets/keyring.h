@@ -40,7 +40,7 @@ struct keyring {
     CK_ULONG sessions;        /* opened so far: the next handle is 100 more */
     void (*destroying)(void); /* called in C_DestroyObject, NULL: nothing */
 
-    unsigned calls; /* of what begins, restores, makes or changes something */
+    unsigned calls; /* of what begins, makes or changes something */
     unsigned destroyed;
 };
 

@@ -113,6 +113,7 @@ printf '%s\n' "name = policy" "library = $PROXY" 'slotListIndex = 0' >"$scratch/
 javac -d "$scratch" "$CHECKOUT/tests/token/Policy.java"
 
 check "pkcs11-tool: an empty list hides nothing"     nothing_gone ''
+check "pkcs11-tool: nor does a list that is audited" nothing_gone $'MD5, SHA1\nx-policy: audit'
 check "pkcs11-tool: MD5"                             gone 'MD5' MD5 MD5-RSA-PKCS
 check "pkcs11-tool: SHA-1 leaves SHA-256"            gone 'Sha-1' SHA-1 SHA1-RSA-PKCS SHA1-RSA-PKCS-PSS DSA-SHA1 ECDSA-SHA1
 check "pkcs11-tool: DES is not DESede"               gone 'DES' DES-KEY-GEN DES-ECB DES-CBC DES-CBC-PAD DES-ECB-ENCRYPT-DATA DES-CBC-ENCRYPT-DATA mechtype-0x1100 mechtype-0x1101

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../hang.h"
+#include "../check_main.h"
 #include "policy/policy.h"
 
 #define NOW_S          1800000000 /* 2027-01-15 */
@@ -111,6 +111,15 @@ static inline bool denies(const char *list, const char *text, uint64_t number)
     bool is = denied(policy, number) != NULL;
     policy_free(policy);
     return is;
+}
+
+/* All names between the bars are denied by the name check, or none is. */
+static inline void judges_names(const struct policy *policy, bool denies, const char *names)
+{
+    char *copy = strdup(names), *rest = copy;
+    for (char *name; (name = strsep(&rest, "|")) != NULL;)
+        ck_assert_msg((policy_name(policy, name) != NULL) == denies, "'%s'", name);
+    free(copy);
 }
 
 static inline struct policy_counts count_of(const struct policy *policy)

@@ -5,48 +5,15 @@
 
 START_TEST(the_56_names_deny_and_permit_as_the_jdk_does)
 {
-    static const char *const denied_names[] = {"MD5withRSA",
-                                               "md5WithRsa",
-                                               "DES",
-                                               "DES/CBC/PKCS5Padding",
-                                               "3DES_EDE_CBC",
-                                               "RC4",
-                                               "PBEWithMD5AndDES",
-                                               "secp256k1",
-                                               "NULL",
-                                               "null",
-                                               "sslv3",
-                                               "anon",
-                                               "X9.62 c2tnb191v1",
-                                               "brainpoolP512r1",
-                                               "des/ecb/nopadding",
-                                               "ARCFOUR"};
-    static const char *const permitted[] = {"SHA1withRSA",
-                                            "MD5",
-                                            "MD5withECDSA",
-                                            "DESede/CBC/PKCS5Padding",
-                                            "ECDH",
-                                            "ECDHE",
-                                            "EC",
-                                            "DH",
-                                            "TLS1.3",
-                                            "TLSv1.3",
-                                            "HmacMD5",
-                                            "AES/ECB/NoPadding",
-                                            "DSA",
-                                            "RSA",
-                                            "",
-                                            "/",
-                                            "with",
-                                            "DESede",
-                                            "secp256r1",
-                                            "no such name"};
     struct policy *policy = NULL;
     ck_assert_int_eq(policy_try(&policy, NULL, "names-56.security", NOW_S), 0);
-    for (size_t i = 0; i < COUNT_OF(denied_names); i++)
-        ck_assert_msg(policy_name(policy, denied_names[i]) != NULL, "%s", denied_names[i]);
-    for (size_t i = 0; i < COUNT_OF(permitted); i++)
-        ck_assert_msg(policy_name(policy, permitted[i]) == NULL, "%s", permitted[i]);
+    judges_names(policy, true,
+                 "MD5withRSA|md5WithRsa|DES|DES/CBC/PKCS5Padding|3DES_EDE_CBC|RC4|PBEWithMD5AndDES|"
+                 "secp256k1|NULL|null|sslv3|anon|X9.62 c2tnb191v1|brainpoolP512r1|"
+                 "des/ecb/nopadding|ARCFOUR");
+    judges_names(policy, false,
+                 "SHA1withRSA|MD5|MD5withECDSA|DESede/CBC/PKCS5Padding|ECDH|ECDHE|EC|DH|TLS1.3|"
+                 "TLSv1.3|HmacMD5|AES/ECB/NoPadding|DSA|RSA||/|with|DESede|secp256r1|no such name");
     ck_assert_str_eq(policy_name(policy, "PBEWithMD5AndDES")->text, "DES");
     ck_assert_uint_eq(policy_name(policy, "brainpoolp512R1")->line, 10);
     policy_free(policy);
@@ -55,32 +22,22 @@ END_TEST
 
 START_TEST(names_are_taken_apart_and_have_synonyms)
 {
-    static const char *const denied_names[] = {
-        "SHA-1",           "SHA",         "SHA1withRSA", "SHA-1withFoo", "FooANDsha1",
-        "FooWithBarInDES", "DES/Foo/Bar", "x/y/des",     "DES/x",        "SHA1inx",
-        "xANDdes",         "DESwithx",    "xWithDES",    "SHA512withRSA"};
-    static const char *const permitted[] = {
-        "HmacSHA1", "SHA256withRSA", "wi/DESx",     "DESX/Foo/Bar",
-        "SHA1x",    "FooPaddingDES", "SHA-512/256", "SHA512/224withRSA"};
     struct policy *policy = policy_of("SHA1, DES, SHA-512", NULL);
-    for (size_t i = 0; i < COUNT_OF(denied_names); i++)
-        ck_assert_msg(policy_name(policy, denied_names[i]) != NULL, "%s", denied_names[i]);
-    for (size_t i = 0; i < COUNT_OF(permitted); i++)
-        ck_assert_msg(policy_name(policy, permitted[i]) == NULL, "%s", permitted[i]);
+    judges_names(policy, true,
+                 "SHA-1|SHA|SHA1withRSA|SHA-1withFoo|FooANDsha1|FooWithBarInDES|DES/Foo/Bar|"
+                 "x/y/des|DES/x|SHA1inx|xANDdes|DESwithx|xWithDES|SHA512withRSA");
+    judges_names(policy, false,
+                 "HmacSHA1|SHA256withRSA|wi/DESx|DESX/Foo/Bar|SHA1x|FooPaddingDES|SHA-512/256|"
+                 "SHA512/224withRSA");
     policy_free(policy);
 }
 END_TEST
 
 START_TEST(names_and_numbers_of_mechanisms_answer_as_the_mechanism)
 {
-    static const char *const denied_names[] = {"CKM_MD5_RSA_PKCS", "ckm_md5", "0x210", "528",
-                                               "0x80001234"};
-    static const char *const permitted[] = {"0x80001235", "CKM_SHA_1", "99999999999999999999999"};
     struct policy *policy = policy_of("MD5, 0x80001234", NULL);
-    for (size_t i = 0; i < COUNT_OF(denied_names); i++)
-        ck_assert_msg(policy_name(policy, denied_names[i]) != NULL, "%s", denied_names[i]);
-    for (size_t i = 0; i < COUNT_OF(permitted); i++)
-        ck_assert_msg(policy_name(policy, permitted[i]) == NULL, "%s", permitted[i]);
+    judges_names(policy, true, "CKM_MD5_RSA_PKCS|ckm_md5|0x210|528|0x80001234");
+    judges_names(policy, false, "0x80001235|CKM_SHA_1|99999999999999999999999");
     policy_free(policy);
 }
 END_TEST
