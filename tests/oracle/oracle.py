@@ -129,6 +129,7 @@ class Oracle:
 
     def examine(self, lines, seed):
         """False, and a report, if there is a difference."""
+        self.target.vary(seed)
         difference = self.compare(lines)
         if difference is None or not self.confirmed(lines, difference):
             return True
@@ -171,7 +172,7 @@ def main():
         oracle = Oracle(player, proxy, target, pathlib.Path(scratch))
         if len(sys.argv) > 5:
             lines = pathlib.Path(sys.argv[5]).read_text().splitlines()
-            return 0 if oracle.examine([line for line in lines if line[:1] != "#"], "none") else 1
+            return 0 if oracle.examine([line for line in lines if line[:1] != "#"], seed) else 1
         end = time.monotonic() + seconds
         while good and (time.monotonic() < end or 0 < played < SCRIPTS_WITH_ALL_ROWS and target.version):
             maker = rows.Rows if target.version else scripts.Scripts

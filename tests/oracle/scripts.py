@@ -157,7 +157,7 @@ class Scripts(Operations):
             size = self.pick([1, 8, 16, 32, 200, 1024, 1025, 5000])
             if self.odd(0.05) and self.target.minds_null:
                 self.call("C_GenerateRandom", hSession=session, pRandomData=0,
-                          ulRandomLen=self.pick([0, 1]))
+                          ulRandomLen=self.pick([0, 1, 16, 5000]))
             else:
                 self.call("C_GenerateRandom", hSession=session, pRandomData=f"rnd:{size}", ulRandomLen=size)
         if self.odd(0.6):

@@ -34,6 +34,9 @@ class Target:
     def environment(self, token):
         return {}
 
+    def vary(self, seed):
+        """Another token of its kind for each seed, if it can be more than one."""
+
 
 class SoftHsm(Target):
     def environment(self, token):
@@ -49,12 +52,23 @@ class SoftHsm(Target):
                        stdout=subprocess.DEVNULL)
 
 
+# What the scripted target is besides, by turns.
+VARIANTS = ("", "login for random", "no generator", "C_GenerateRandom: fail 0x30", "C_SeedRandom: fail 0x120",
+            "C_SeedRandom: fail 0x121", "C_SeedRandom: fail 0x54", "C_SeedRandom: fail 0x101",
+            "sessions at most 3")
+
+
 @dataclasses.dataclass
 class Scripted(Target):
     script: str = ""            # see tests/targets/script.h
+    variants: tuple = ("",)
+    variant: str = ""
 
     def environment(self, token):
-        return {"TARGET_SCRIPT": self.script}
+        return {"TARGET_SCRIPT": f"{self.script}; {self.variant}"}
+
+    def vary(self, seed):
+        self.variant = self.variants[seed % len(self.variants)]
 
 
 def all_targets(test_targets):
@@ -73,7 +87,7 @@ def all_targets(test_targets):
                reserved="configdir='sql:{token}' certPrefix='' keyPrefix='' secmod='secmod.db' flags="),
         Target("opensc", (LIBRARIES / "opensc-pkcs11.so",), knows_slot=False),
         Target("ykcs11", (LIBRARIES / "libykcs11.so", LIBRARIES / "libykcs11.so.2")),
-        Scripted("scripted", scripted, script="slots 2"),
+        Scripted("scripted", scripted, script="slots 2", variants=VARIANTS),
         # Make up their answers from what they are called with; no call waits for an event that never comes.
         Scripted("made-up-3.0", scripted, version=300, script="slots 2; interfaces 3.0 2.40; made-up answers; event in slot 1"),
         Scripted("made-up-3.2", scripted, version=302, script="slots 2; interfaces 3.2 3.0 2.40f; made-up answers; event in slot 1"),

@@ -276,13 +276,19 @@ static void remember_handle(const char *name, CK_ULONG handle, CK_RV rv, FILE *o
 }
 
 /* Random bytes are the fill by chance, too: once in 256, but not half of many. Few are not judged. */
-static const char *how_full(const struct value *value)
+static const char *how_full(const struct value *value, CK_RV rv)
 {
     size_t changed = 0;
+    size_t zeros = 0;
     if (value->block_len < MANY)
         return "few";
-    for (size_t i = 0; i < value->block_len; i++)
+    for (size_t i = 0; i < value->block_len; i++) {
         changed += value->block[i] != FILL;
+        zeros += value->block[i] == 0;
+    }
+    /* A call that fails may leave nothing in the place of bytes that it had. */
+    if (rv != CKR_OK && zeros == value->block_len)
+        return "untouched";
     return changed == 0 ? "untouched" : changed * 2 >= value->block_len ? "written" : "partly";
 }
 
@@ -312,7 +318,7 @@ void value_show(const struct value *value, const struct value *following, CK_RV 
     else if (strncmp(text, "find:", 5) == 0)
         show_found(value, following, out);
     else if (strncmp(text, "rnd:", 4) == 0)
-        fprintf(out, " %s=%zu,%s", value->name, value->block_len, how_full(value));
+        fprintf(out, " %s=%zu,%s", value->name, value->block_len, how_full(value, rv));
     else if (strncmp(text, "out:", 4) == 0) {
         fprintf(out, " %s=", value->name);
         show_bytes(value->block, value->block_len, out);

@@ -7,7 +7,7 @@
  *   &s3          room for a handle, to be known as s3
  *   x:00ff       bytes to read, in a block of exactly that size
  *   out:16       16 bytes to write to; out:16>name keeps what comes, for <name (bytes) and #name (their number)
- *   rnd:16       the same for bytes that cannot be foretold: shown as written to or not
+ *   rnd:16       the same for bytes that cannot be foretold: shown as written to or not (nor by zeros after a failure)
  *   len:16       a number to read and write
  *   find:9       room for nine handles, shown sorted by name; some:9 is not shown, where any may come
  *   init:2       C_Initialize's structure, with these flags

@@ -38,19 +38,6 @@ START_TEST(a_capacity_out_of_range_is_refused)
 }
 END_TEST
 
-START_TEST(without_memory_or_proof_of_wiping_there_is_no_pool)
-{
-    struct pool *none = NULL;
-    mmap_fails = _i == 0;
-    madvise_answer = _i == 0 ? 0 : _i == 1 ? 1 : -1;
-    int rc = pool_create(&none, CAPACITY, NULL);
-    mmap_fails = false;
-    madvise_answer = 0;
-    ck_assert_int_eq(rc, _i == 0 ? -ENOMEM : -ENOTSUP);
-    ck_assert_ptr_null(none);
-}
-END_TEST
-
 /* What a draw gets is what the token wrote next, whatever the size of draws and however slices and ring take turns. */
 START_TEST(what_went_in_comes_out_once_and_in_order)
 {
@@ -300,7 +287,6 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, a_pool_that_was_not_started_holds_nothing_and_fetches_nothing);
     tcase_add_loop_test(tcase, a_capacity_out_of_range_is_refused, 0, 2);
-    tcase_add_loop_test(tcase, without_memory_or_proof_of_wiping_there_is_no_pool, 0, 3);
     tcase_add_loop_test(tcase, what_went_in_comes_out_once_and_in_order, 1, 65);
     tcase_add_test(tcase, a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed);
     tcase_add_test(tcase, a_draw_writes_no_byte_behind_its_own);

@@ -3,15 +3,13 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../targets/words.h"
 
-enum { DRAWERS_MOST = 8, WORDS_EACH = 40 * 1000, FORKS = 200, SLICES_USED = 3 };
+enum { DRAWERS_MOST = 8, WORDS_EACH = 40 * 1000, SLICES_USED = 3 };
 
 static atomic_uint drawing; /* threads that still draw */
 static _Atomic size_t bad_words, served_words;
-static _Atomic bool enough;
 
 static uint32_t next_random(uint32_t *state)
 {
@@ -42,7 +40,7 @@ static void draw(unsigned slice, uint32_t *seed)
 static void *draw_much(void *number)
 {
     uint32_t seed = (uint32_t)(uintptr_t)number;
-    while (served_words < WORDS_EACH * DRAWERS_MOST && !enough)
+    while (served_words < WORDS_EACH * DRAWERS_MOST)
         draw(next_random(&seed) % SLICES_USED, &seed);
     drawing--;
     return NULL;
@@ -98,35 +96,10 @@ START_TEST(nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes)
 }
 END_TEST
 
-/* Whatever lock a thread of the parent holds, and in the middle of whatever. */
-START_TEST(a_child_of_a_busy_process_does_not_hang_and_finds_nothing)
-{
-    pthread_t threads[2];
-    SKIP_IF(IS_SANITIZED, "the sanitizer's own locks stay held in the child");
-    start(threads, 2);
-    for (int i = 0; i < FORKS; i++) {
-        pid_t copy = copy_process(i % WAYS_TO_FORK);
-        if (copy == 0) {
-            uint8_t buf[POOL_TAKE_MAX];
-            struct pool_fetch f;
-            if (take(0, buf, 8) != POOL_MISS || take(0, buf, KIB) != POOL_MISS ||
-                pool_fetch_begin(pool, KIB, 8, &f) || pool_held_bytes(pool) != 0)
-                _exit(1);
-            pool_start(pool, MAX_AGE_NS, false);
-            _exit(fetch(8) == 0 || take(0, buf, 8) == POOL_MISS ? 2 : 0);
-        }
-        expect_success(copy);
-    }
-    enough = true;
-    join(threads, 2);
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_loop_test(tcase, no_word_is_served_twice_to_threads, 0, 4);
     tcase_add_test(tcase, nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes);
-    tcase_add_test(tcase, a_child_of_a_busy_process_does_not_hang_and_finds_nothing);
 }
 
 int main(void)

@@ -127,17 +127,6 @@ static size_t target_now(void)
     return (size_t)counts().target_bytes;
 }
 
-START_TEST(the_first_fetch_is_for_the_callers_bytes_rounded_up_to_whole_KiB)
-{
-    static const size_t sizes[] = {1, 16, 255, KIB / 2};
-    struct pool_fetch f;
-    ck_assert(pool_fetch_begin(pool, SIZE_MAX, sizes[_i], &f));
-    ck_assert_uint_eq(f.len_bytes, KIB);
-    ck_assert_uint_eq(counts().target_bytes, POOL_TARGET_MIN);
-    pool_fetch_end(pool, &f, 0, NULL, 0);
-}
-END_TEST
-
 START_TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
 {
     serve(12 * KIB);
@@ -236,7 +225,8 @@ START_TEST(counts_tell_what_became_of_every_byte)
         if (round % 10 == 9)
             pool_drop(pool, POOL_DROP_LOGIN);
         struct pool_counts now = counts();
-        ck_assert_uint_eq(drawn_bytes() + pool_held_bytes(pool) + now.dropped_bytes + now.expired_bytes,
+        ck_assert_uint_eq(drawn_bytes() + pool_held_bytes(pool) + now.dropped_bytes +
+                              now.expired_bytes,
                           now.fetched_bytes);
     }
     ck_assert_uint_gt(counts().expired_bytes, 0);
@@ -269,8 +259,6 @@ static void add_tests(TCase *tcase)
     tcase_add_loop_test(tcase, a_clock_that_goes_back_drops_everything, 0, 2);
     tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 7);
     tcase_add_loop_test(tcase, a_pause_of_the_process_is_no_step, 1, 10);
-    tcase_add_loop_test(tcase, the_first_fetch_is_for_the_callers_bytes_rounded_up_to_whole_KiB, 0,
-                        4);
     tcase_add_test(tcase, the_target_is_twice_what_was_served_lately_and_halves_each_second);
     tcase_add_test(tcase, steady_demand_keeps_the_target_and_none_lowers_it_at_once);
     tcase_add_loop_test(tcase, the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test,
