@@ -59,16 +59,6 @@ static void nothing_is_served_from_before(const char *step, uint64_t made)
 
 static CK_C_INITIALIZE_ARGS *const ways[] = {&os_locking, &no_threads};
 
-START_TEST(what_was_held_when_a_clock_stepped_is_not_served)
-{
-    const struct step *step = &steps[_i % STEPS];
-    uint64_t made = begin_held(ways[_i / STEPS]);
-    happen(step);
-    nothing_is_served_from_before(step->name, made);
-    clock_true();
-}
-END_TEST
-
 /* Clocks are slewed all the time. */
 START_TEST(what_is_young_is_served_though_the_clocks_drift)
 {
@@ -98,7 +88,6 @@ END_TEST
 
 static void add_tests(TCase *tcase)
 {
-    tcase_add_loop_test(tcase, what_was_held_when_a_clock_stepped_is_not_served, 0, 2 * STEPS);
     tcase_add_loop_test(tcase, what_is_young_is_served_though_the_clocks_drift, 0, 2);
     tcase_add_loop_test(tcase, a_failed_refill_makes_no_old_bytes_fresh, 0, 2 * STEPS);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANY_ERRNO = 4711, CANARY = 0xC5, PIECES = 1024 / 64 };
+enum { ANY_ERRNO = 4711, PIECES = 1024 / 64 };
 
 static CK_SESSION_HANDLE session;
 
@@ -30,16 +30,6 @@ START_TEST(small_requests_are_served_without_the_token)
     draw(session, 16, 800);
     ck_assert_uint_eq(own_requests(), before);
     served_once(500);
-}
-END_TEST
-
-START_TEST(with_the_pool_off_each_request_reaches_the_token_as_it_is)
-{
-    session = begin("x-pool: off");
-    draw(session, 16, 800);
-    ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 16), 50);
-    ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
-    ck_assert_uint_eq(CALLS(C_OpenSession), 1U);
 }
 END_TEST
 
@@ -104,19 +94,6 @@ START_TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
 }
 END_TEST
 
-START_TEST(bytes_behind_the_request_are_left_alone)
-{
-    CK_BYTE bytes[1100];
-    begin_filled(_i == 0 ? "" : "x-pool: off");
-    for (size_t len = 1; len <= 1030; len += len < 20 ? 1 : 101) {
-        memset(bytes, CANARY, sizeof bytes);
-        EXPECT(fn->C_GenerateRandom(session, bytes, len), CKR_OK);
-        for (size_t i = len; i < sizeof bytes; i++)
-            ck_assert_uint_eq(bytes[i], CANARY);
-    }
-}
-END_TEST
-
 START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
 {
     CK_BYTE bytes[1024] = {0};
@@ -177,12 +154,10 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, small_requests_are_served_without_the_token);
-    tcase_add_test(tcase, with_the_pool_off_each_request_reaches_the_token_as_it_is);
     tcase_add_test(tcase, without_a_generator_each_request_reaches_the_token_as_it_is);
     tcase_add_test(tcase, odd_requests_are_the_tokens_to_answer);
     tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
     tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
-    tcase_add_loop_test(tcase, bytes_behind_the_request_are_left_alone, 0, 2);
     tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES);
     tcase_add_test(tcase, errno_is_kept);
     tcase_add_test(tcase, an_asynchronous_session_is_the_tokens_alone);

@@ -72,26 +72,9 @@ START_TEST(a_broken_slot_is_no_matter_to_those_beside_it)
 }
 END_TEST
 
-START_TEST(what_slots_say_is_asked_for_each_time)
-{
-    CK_SLOT_ID slots[8];
-    begin_with("slots 2");
-    for (unsigned i = 1; i <= 5; i++) {
-        CK_ULONG count = 8;
-        script("first slot %u", i);
-        EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
-        ck_assert_uint_eq(count, 2);
-        ck_assert_uint_eq(slots[0], i);
-        ck_assert_int_eq(serial_of(i), '0');
-    }
-    ck_assert_uint_eq(CALLS(C_GetSlotList), 5);
-}
-END_TEST
-
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, a_broken_slot_is_no_matter_to_those_beside_it);
-    tcase_add_test(tcase, what_slots_say_is_asked_for_each_time);
 }
 
 int main(void)
