@@ -232,8 +232,9 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool 
     pthread_mutex_lock(&state->lock);
     struct session *session = session_find(handle);
     if (session != NULL) {
-        *was = *session;
         slot = atomic_load(&session->slot);
+        atomic_store(&was->slot, slot);
+        atomic_store(&was->never_pooled, atomic_load(&session->never_pooled));
         remove_locked(session);
         *last = atomic_load(&slot->sessions) == 0;
     }

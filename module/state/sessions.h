@@ -46,7 +46,7 @@ unsigned sessions_closings(void);
 void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled,
                     unsigned closings);
 
-/* Forgets it. Returns its slot, or NULL if it was not known. *was has a copy of what was known, and *last says
+/* Forgets it. Returns its slot, or NULL if it was not known. *was is for session_reopened(), and *last says
  * whether it was the slot's last one. Any thread. */
 struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool *last);
 
