@@ -322,6 +322,18 @@ void filler_permit(bool permitted)
     atomic_store(&filler->permitted, permitted);
 }
 
+/* A draw that is on its way out may look at it. */
+static void forget(struct demand *demand)
+{
+    atomic_store(&demand->wanted, false);
+    atomic_store(&demand->lasting, false);
+    atomic_store(&demand->read_ahead_ns, 0);
+    demand->calls_seen = 0;
+    demand->back_off_ns = 0;
+    demand->pause_ns = 0;
+    demand->retry_at_ns = 0;
+}
+
 bool filler_stop(void)
 {
     int saved_errno = errno;
@@ -337,7 +349,7 @@ bool filler_stop(void)
     atomic_store(&filler->state, THREAD_NONE);
     unsigned count = slots_count();
     for (unsigned i = 0; i < count; i++)
-        filler->demands[i] = (struct demand){0};
+        forget(&filler->demands[i]);
     errno = saved_errno;
     return was_permitted;
 }
