@@ -26,6 +26,51 @@ enum { IS_SANITIZED = 0 };
         }                                                                                          \
     } while (0)
 
+enum { TESTS_MOST = 64 };
+
+static struct {
+    const TTest *test;
+    int from, upto;
+} tests[TESTS_MOST];
+static int test_count;
+
+static inline void test_add(const TTest *test, int from, int upto)
+{
+    if (test_count == TESTS_MOST)
+        abort();
+    tests[test_count].test = test;
+    tests[test_count].from = from;
+    tests[test_count++].upto = upto;
+}
+
+/* Before the body of a test, which adds itself to its program. The second: one test for each value of _i. */
+#define TEST(name) TEST_EACH(name, 0, 1)
+#define TEST_EACH(name, from, upto)                                                                \
+    static void name##_fn(int _i CK_ATTRIBUTE_UNUSED);                                             \
+    __attribute__((constructor)) static void name##_is_added(void)                                 \
+    {                                                                                              \
+        static const TTest test = {#name, name##_fn, __FILE__, __LINE__};                          \
+        test_add(&test, from, upto);                                                               \
+    }                                                                                              \
+    static void name##_fn(int _i CK_ATTRIBUTE_UNUSED)
+
+/* Runs the tests of this program, each between set_up() and tear_down(); either may be NULL. */
+static inline int test_main(const char *name, SFun set_up, SFun tear_down)
+{
+    TCase *tcase = tcase_create(name);
+    Suite *suite = suite_create(name);
+    SRunner *runner = srunner_create(suite);
+    tcase_set_timeout(tcase, HANG_S);
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    for (int i = 0; i < test_count; i++)
+        tcase_add_loop_test(tcase, tests[i].test, tests[i].from, tests[i].upto);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Runs what add_tests() adds by tcase_add_test(), each between set_up() and tear_down(); either may be NULL. */
 static inline int check_main(const char *name, SFun set_up, SFun tear_down,
                              void (*add_tests)(TCase *tcase))

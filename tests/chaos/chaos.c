@@ -354,7 +354,7 @@ static void make_faults(int64_t until_ms)
 
 static int seconds = 30;
 
-START_TEST(whatever_happens_what_must_be_so_is_so)
+TEST(whatever_happens_what_must_be_so_is_so)
 {
     static struct worker workers[THREADS];
     seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -381,12 +381,6 @@ START_TEST(whatever_happens_what_must_be_so_is_so)
     ck_assert_uint_gt(atomic_load(&seen->failed), 0);
     served_once(1000);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, whatever_happens_what_must_be_so_is_so);
-}
 
 static void read_options(int argc, char **argv)
 {
@@ -412,5 +406,5 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     snprintf(times, sizeof times, "%d", 1 + seconds / HANG_S * 2);
     setenv("CK_TIMEOUT_MULTIPLIER", times, 1);
-    return run_tests("chaos", add_tests);
+    return test_main("chaos", set_up, tear_down);
 }

@@ -30,7 +30,7 @@ static const char *below(const char *name)
     return path;
 }
 
-static void set_up(void)
+void set_up(void)
 {
     char path[32];
     strcpy(root, "/tmp/p11-proxy-test.XXXXXX");
@@ -55,7 +55,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
     return remove(path);
 }
 
-static void tear_down(void)
+void tear_down(void)
 {
     nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     ck_assert_msg(atomic_load(&shared->complaints) == 0, "the target complains: %s",

@@ -21,6 +21,10 @@ extern char root[64];           /* a folder that lasts one test */
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
 
+/* Before and after each test. */
+void set_up(void);
+void tear_down(void);
+
 /* Runs a program of tests: add_tests() calls tcase_add_test() for each. */
 int run_tests(const char *name, void (*add_tests)(TCase *));
 

@@ -64,7 +64,7 @@ static bool faults(const volatile uint8_t *byte)
     return faulted == byte;
 }
 
-START_TEST(a_page_before_and_one_behind_fault_and_no_byte_between)
+TEST(a_page_before_and_one_behind_fault_and_no_byte_between)
 {
     struct sigaction action = {.sa_sigaction = note_fault, .sa_flags = SA_SIGINFO};
     long page = sysconf(_SC_PAGESIZE);
@@ -83,10 +83,9 @@ START_TEST(a_page_before_and_one_behind_fault_and_no_byte_between)
             ck_assert(!faults(byte));
     }
 }
-END_TEST
 
 /* The filler has its bytes from the token, and they are not tested yet. */
-START_TEST(the_token_writes_there_and_nowhere_else)
+TEST(the_token_writes_there_and_nowhere_else)
 {
     begin_with(&os_locking, 1, "x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold");
@@ -99,7 +98,6 @@ START_TEST(the_token_writes_there_and_nowhere_else)
     ck_assert_uint_eq(scan_memory().held, inside);
     script_release();
 }
-END_TEST
 
 static const struct {
     const char *settings;
@@ -113,7 +111,7 @@ static const struct {
 enum { POOLS = sizeof pools / sizeof *pools };
 
 /* As much as there is, so that it is a bound and not just a little. */
-START_TEST(all_slots_together_hold_no_more_than_the_pools_size)
+TEST_EACH(all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS)
 {
     size_t most = pools[_i % POOLS].size_bytes;
     begin_with(_i < POOLS ? &os_locking : &no_threads, SLOTS, pools[_i % POOLS].settings);
@@ -130,10 +128,9 @@ START_TEST(all_slots_together_hold_no_more_than_the_pools_size)
         ck_assert_uint_ge(held, most / 8);
     }
 }
-END_TEST
 
 /* Address space for all that a slot could hold, and its accounts. */
-START_TEST(each_slots_memory_is_the_pools_size_and_a_little_more)
+TEST(each_slots_memory_is_the_pools_size_and_a_little_more)
 {
     begin_with(&no_threads, SLOTS, "");
     unsigned long before_kb = smaps_kb(" wf", false);
@@ -143,28 +140,17 @@ START_TEST(each_slots_memory_is_the_pools_size_and_a_little_more)
     ck_assert_uint_ge(each_kb, 64);
     ck_assert_uint_le(each_kb, 2 * 64);
 }
-END_TEST
 
 /* Locked memory is not taken before it is needed. */
-START_TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
+TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
 {
     begin_with(&no_threads, SLOTS, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
     for (unsigned slot = 0; slot < SLOTS; slot++)
         draw(sessions[slot], 16, 4096);
     ck_assert_uint_le(smaps_kb(" wf", true), SLOTS * 64);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_page_before_and_one_behind_fault_and_no_byte_between);
-    tcase_add_test(tcase, the_token_writes_there_and_nowhere_else);
-    tcase_add_loop_test(tcase, all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS);
-    tcase_add_test(tcase, each_slots_memory_is_the_pools_size_and_a_little_more);
-    tcase_add_test(tcase, a_large_pool_that_is_hardly_used_takes_little_memory);
-}
 
 int main(void)
 {
-    return run_tests("bounds", add_tests);
+    return test_main("bounds", set_up, tear_down);
 }

@@ -60,7 +60,7 @@ static void nothing_is_served_from_before(const char *step, uint64_t made)
 static CK_C_INITIALIZE_ARGS *const ways[] = {&os_locking, &no_threads};
 
 /* Clocks are slewed all the time. */
-START_TEST(what_is_young_is_served_though_the_clocks_drift)
+TEST_EACH(what_is_young_is_served_though_the_clocks_drift, 0, 2)
 {
     uint64_t made = begin_held(ways[_i]);
     happen(&(struct step){"they drift", 20 * NS_PER_S, 50 * NS_PER_MS});
@@ -68,10 +68,9 @@ START_TEST(what_is_young_is_served_though_the_clocks_drift)
     served_once(1024);
     clock_true();
 }
-END_TEST
 
 /* Not while the token fails, nor when it is back. */
-START_TEST(a_failed_refill_makes_no_old_bytes_fresh)
+TEST_EACH(a_failed_refill_makes_no_old_bytes_fresh, 0, 2 * STEPS)
 {
     CK_BYTE buf[16];
     const struct step *step = &steps[_i % STEPS];
@@ -84,15 +83,8 @@ START_TEST(a_failed_refill_makes_no_old_bytes_fresh)
     nothing_is_served_from_before(step->name, made);
     clock_true();
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, what_is_young_is_served_though_the_clocks_drift, 0, 2);
-    tcase_add_loop_test(tcase, a_failed_refill_makes_no_old_bytes_fresh, 0, 2 * STEPS);
-}
 
 int main(void)
 {
-    return run_tests("clock", add_tests);
+    return test_main("clock", set_up, tear_down);
 }

@@ -81,7 +81,7 @@ static uint64_t held_bytes(const struct statistics_slot *slot)
 
 #define NUMBER(s) ((unsigned long)statistic_read(&(s)))
 
-START_TEST(calls_that_reach_the_target_add_up_with_its_own_count)
+TEST(calls_that_reach_the_target_add_up_with_its_own_count)
 {
     CK_BYTE big[5000];
     const unsigned long draws = 3000;
@@ -110,7 +110,6 @@ START_TEST(calls_that_reach_the_target_add_up_with_its_own_count)
     ck_assert_uint_gt(pooled_draws(slot), draws / 2);
     ck_assert_uint_ge(NUMBER(slot->calls.token_draws), 6);
 }
-END_TEST
 
 static void *draw_so_many(void *count)
 {
@@ -121,7 +120,7 @@ static void *draw_so_many(void *count)
     return NULL;
 }
 
-START_TEST(draws_of_many_threads_are_all_counted)
+TEST(draws_of_many_threads_are_all_counted)
 {
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
@@ -136,7 +135,6 @@ START_TEST(draws_of_many_threads_are_all_counted)
     ck_assert_uint_eq(pooled_draws(slot) + NUMBER(slot->calls.token_draws), THREADS * draws);
     ck_assert_uint_eq(NUMBER(slot->calls.calls), CALLS(C_GenerateRandom));
 }
-END_TEST
 
 static void seed(void)
 {
@@ -171,7 +169,7 @@ static const struct {
     {POOL_DROP_TOKEN, break_down},
 };
 
-START_TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
+TEST_EACH(a_drop_is_counted_under_its_cause_with_its_bytes, 0, sizeof events / sizeof *events)
 {
     begin_counted("x-pool-max-age: 1min\nx-pool-threads: never");
     const struct statistics_slot *slot = &counters()->slots[0];
@@ -191,9 +189,8 @@ START_TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
     ck_assert_uint_ge(NUMBER(slot->pool.drops[events[_i].cause]), 1);
     ck_assert_uint_eq(NUMBER(slot->pool.dropped_bytes), dropped + held);
 }
-END_TEST
 
-START_TEST(alarms_and_what_they_lead_to_are_counted)
+TEST(alarms_and_what_they_lead_to_are_counted)
 {
     CK_BYTE bytes[16];
     begin_counted("x-pool-threads: never");
@@ -208,9 +205,8 @@ START_TEST(alarms_and_what_they_lead_to_are_counted)
     ck_assert_uint_ge(NUMBER(slot->pool.drops[POOL_DROP_HEALTH]), 1);
     ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);
 }
-END_TEST
 
-START_TEST(it_says_what_it_is_and_what_is_in_force)
+TEST(it_says_what_it_is_and_what_is_in_force)
 {
     begin_counted("x-pool-mix: kernel\nx-disabled-algorithms: MD5\nx-policy: audit");
     const struct statistics *all = counters();
@@ -231,7 +227,6 @@ START_TEST(it_says_what_it_is_and_what_is_in_force)
         fills += NUMBER(all->slots[0].pool.fill_times[size].times);
     ck_assert_uint_gt(fills, 0);
 }
-END_TEST
 
 static uint64_t uses_of(const struct statistics *all, CK_MECHANISM_TYPE type)
 {
@@ -241,7 +236,7 @@ static uint64_t uses_of(const struct statistics *all, CK_MECHANISM_TYPE type)
     return 0;
 }
 
-START_TEST(mechanisms_that_are_used_are_counted_and_refusals_by_rule)
+TEST(mechanisms_that_are_used_are_counted_and_refusals_by_rule)
 {
     CK_MECHANISM sha256 = {CKM_SHA256, NULL, 0};
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
@@ -263,9 +258,8 @@ START_TEST(mechanisms_that_are_used_are_counted_and_refusals_by_rule)
     ck_assert_uint_gt(NUMBER(all->refusals[0].line), 0);
     ck_assert_ptr_nonnull(strstr(all->refusals[0].file, "config"));
 }
-END_TEST
 
-START_TEST(more_mechanisms_than_places_are_counted_as_lost)
+TEST(more_mechanisms_than_places_are_counted_as_lost)
 {
     script("C_DigestInit: fail 0");
     session = begin("");
@@ -280,9 +274,8 @@ START_TEST(more_mechanisms_than_places_are_counted_as_lost)
     ck_assert_uint_eq(counted, STATISTICS_MECHANISMS);
     ck_assert_uint_eq(NUMBER(all->other_mechanism_calls), 10);
 }
-END_TEST
 
-START_TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
+TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
 {
     int status;
     SKIP_IF_SANITIZED();
@@ -314,9 +307,8 @@ START_TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
                       parents);
     ck_assert_uint_eq(NUMBER(all->slots[0].calls.calls), parents_calls);
 }
-END_TEST
 
-START_TEST(each_life_begins_at_zero_and_leaves_no_descriptor)
+TEST(each_life_begins_at_zero_and_leaves_no_descriptor)
 {
     proxy_with("");
     for (int life = 0; life < 3; life++) {
@@ -330,9 +322,8 @@ START_TEST(each_life_begins_at_zero_and_leaves_no_descriptor)
         ck_assert_int_lt(counters_descriptor(), 0);
     }
 }
-END_TEST
 
-START_TEST(an_application_that_closes_the_descriptor_loses_no_file_of_its_own)
+TEST(an_application_that_closes_the_descriptor_loses_no_file_of_its_own)
 {
     begin_counted("");
     int ours = counters_descriptor();
@@ -346,18 +337,16 @@ START_TEST(an_application_that_closes_the_descriptor_loses_no_file_of_its_own)
     ck_assert_int_ge(fcntl(ours, F_GETFD), 0);
     ck_assert_int_ge(counters_descriptor(), 0);
 }
-END_TEST
 
-START_TEST(nobody_can_shrink_them_or_write_to_them_by_the_descriptor)
+TEST(nobody_can_shrink_them_or_write_to_them_by_the_descriptor)
 {
     begin_counted("");
     int fd = counters_descriptor();
     ck_assert_int_ne(ftruncate(fd, 0), 0);
     ck_assert_int_ne(write(fd, "x", 1), 1);
 }
-END_TEST
 
-START_TEST(none_are_kept_where_the_owner_or_the_system_forbids_them)
+TEST_EACH(none_are_kept_where_the_owner_or_the_system_forbids_them, 0, 2)
 {
     struct rlimit before;
     proxy_with(_i == 0 ? "x-statistics: off" : "");
@@ -377,26 +366,8 @@ START_TEST(none_are_kept_where_the_owner_or_the_system_forbids_them)
     }
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, calls_that_reach_the_target_add_up_with_its_own_count);
-    tcase_add_test(tcase, draws_of_many_threads_are_all_counted);
-    tcase_add_loop_test(tcase, a_drop_is_counted_under_its_cause_with_its_bytes, 0,
-                        sizeof events / sizeof *events);
-    tcase_add_test(tcase, alarms_and_what_they_lead_to_are_counted);
-    tcase_add_test(tcase, it_says_what_it_is_and_what_is_in_force);
-    tcase_add_test(tcase, mechanisms_that_are_used_are_counted_and_refusals_by_rule);
-    tcase_add_test(tcase, more_mechanisms_than_places_are_counted_as_lost);
-    tcase_add_test(tcase, a_forked_child_counts_for_itself_and_not_before_it_initializes);
-    tcase_add_test(tcase, each_life_begins_at_zero_and_leaves_no_descriptor);
-    tcase_add_test(tcase, an_application_that_closes_the_descriptor_loses_no_file_of_its_own);
-    tcase_add_test(tcase, nobody_can_shrink_them_or_write_to_them_by_the_descriptor);
-    tcase_add_loop_test(tcase, none_are_kept_where_the_owner_or_the_system_forbids_them, 0, 2);
-}
 
 int main(void)
 {
-    return run_tests("counters", add_tests);
+    return test_main("counters", set_up, tear_down);
 }

@@ -15,7 +15,7 @@ static unsigned long made_bytes(void)
     return (unsigned long)words_made() * WORD_BYTES;
 }
 
-START_TEST(who_draws_nothing_causes_no_call)
+TEST(who_draws_nothing_causes_no_call)
 {
     CK_TOKEN_INFO info;
     CK_SLOT_ID slot;
@@ -28,9 +28,8 @@ START_TEST(who_draws_nothing_causes_no_call)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(target_calls_in_all(), 6);
 }
-END_TEST
 
-START_TEST(the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB)
+TEST_EACH(the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB, 0, 8)
 {
     static const CK_ULONG sizes[] = {1, 16, 1000, 1024};
     session = begin(_i / 4 == 0 ? "" : "x-pool-threads: never");
@@ -38,10 +37,9 @@ START_TEST(the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB)
     ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
     ck_assert_uint_eq(target_longest_request(), KIB);
 }
-END_TEST
 
 /* A program that draws once never has a thread. */
-START_TEST(what_the_first_fetch_holds_costs_no_call_and_no_thread)
+TEST(what_the_first_fetch_holds_costs_no_call_and_no_thread)
 {
     unsigned threads = threads_now();
     session = begin("x-pool-max-age: 1min");
@@ -52,7 +50,6 @@ START_TEST(what_the_first_fetch_holds_costs_no_call_and_no_thread)
     ck_assert_uint_eq(CALLS(C_GetTokenInfo, .by = CALLERS), CALLS(C_GetTokenInfo));
     served_once(128);
 }
-END_TEST
 
 static atomic_uint failures;
 
@@ -73,7 +70,7 @@ static void *open_draw_and_close(void *unused)
 }
 
 /* Sessions are opened and closed without a login: the bytes stay. */
-START_TEST(opening_drawing_and_closing_takes_few_calls)
+TEST_EACH(opening_drawing_and_closing_takes_few_calls, 0, 4)
 {
     unsigned count = _i % 2 == 0 ? 1 : 4;
     pthread_t threads[4];
@@ -95,10 +92,9 @@ START_TEST(opening_drawing_and_closing_takes_few_calls)
     ck_assert_uint_eq(CALLS(C_GetSessionInfo), 0);
     served_once(count * CYCLES * 2);
 }
-END_TEST
 
 /* Each last close logs out, and each life is as short: no more calls than bare, and none of more than 1 KiB. */
-START_TEST(a_login_each_time_costs_no_call_more_than_bare)
+TEST_EACH(a_login_each_time_costs_no_call_more_than_bare, 0, 2)
 {
     proxy_with(_i == 0 ? "" : "x-pool-threads: never");
     initialize();
@@ -113,9 +109,8 @@ START_TEST(a_login_each_time_costs_no_call_more_than_bare)
     ck_assert_uint_le(CALLS(C_OpenSession), CYCLES);
     served_once(CYCLES);
 }
-END_TEST
 
-START_TEST(steady_demand_is_met_by_few_large_calls)
+TEST(steady_demand_is_met_by_few_large_calls)
 {
     session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
     clock_stop();
@@ -128,10 +123,9 @@ START_TEST(steady_demand_is_met_by_few_large_calls)
     clock_true();
     served_once(80 * KIB);
 }
-END_TEST
 
 /* One small request, a long pause, and then fifty: all of them could have been fetched in the pause. */
-START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
+TEST(a_slow_token_delays_neither_start_nor_warm_callers)
 {
     script("C_GenerateRandom: last 50ms");
     session = begin("x-pool-max-age: 1min");
@@ -144,10 +138,9 @@ START_TEST(a_slow_token_delays_neither_start_nor_warm_callers)
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS), own);
     served_once(90);
 }
-END_TEST
 
 /* A fill that is begun at half a pool comes too late then, and brings half as much. */
-START_TEST(demand_beyond_a_slow_token_is_met_in_whole_pools)
+TEST(demand_beyond_a_slow_token_is_met_in_whole_pools)
 {
     enum { POOLS = 4, ROUNDS = 8 };
     unsigned fewest = UINT_MAX;
@@ -163,9 +156,8 @@ START_TEST(demand_beyond_a_slow_token_is_met_in_whole_pools)
     ck_assert_uint_le(fewest, POOLS + POOLS / 2);
     served_once(ROUNDS * POOLS * KIB);
 }
-END_TEST
 
-START_TEST(without_a_thread_callers_read_ahead)
+TEST_EACH(without_a_thread_callers_read_ahead, 0, 2)
 {
     unsigned threads = threads_now();
     proxy_with(_i == 0 ? "" : "x-pool-threads: never");
@@ -177,22 +169,8 @@ START_TEST(without_a_thread_callers_read_ahead)
     ck_assert_uint_le(CALLS(C_GenerateRandom), 16);
     served_once(2 * KIB);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, who_draws_nothing_causes_no_call);
-    tcase_add_loop_test(tcase, the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB, 0, 8);
-    tcase_add_test(tcase, what_the_first_fetch_holds_costs_no_call_and_no_thread);
-    tcase_add_loop_test(tcase, opening_drawing_and_closing_takes_few_calls, 0, 4);
-    tcase_add_loop_test(tcase, a_login_each_time_costs_no_call_more_than_bare, 0, 2);
-    tcase_add_test(tcase, steady_demand_is_met_by_few_large_calls);
-    tcase_add_test(tcase, a_slow_token_delays_neither_start_nor_warm_callers);
-    tcase_add_test(tcase, demand_beyond_a_slow_token_is_met_in_whole_pools);
-    tcase_add_loop_test(tcase, without_a_thread_callers_read_ahead, 0, 2);
-}
 
 int main(void)
 {
-    return run_tests("demand", add_tests);
+    return test_main("demand", set_up, tear_down);
 }

@@ -220,7 +220,7 @@ static void nothing_is_served_from_before(const struct event *event, uint64_t ma
     served_once(1024);
 }
 
-START_TEST(what_is_held_is_not_served_after_an_event)
+TEST_EACH(what_is_held_is_not_served_after_an_event, 0, 2 * EVENTS)
 {
     const struct event *event = &events[_i % EVENTS];
     begin_before(event, _i < EVENTS ? "x-pool-max-age: 1min"
@@ -231,7 +231,6 @@ START_TEST(what_is_held_is_not_served_after_an_event)
     event->happens();
     nothing_is_served_from_before(event, made);
 }
-END_TEST
 
 static void *happens(void *event)
 {
@@ -240,7 +239,7 @@ static void *happens(void *event)
 }
 
 /* The filler has its bytes, and has not come back with them. */
-START_TEST(what_is_on_its_way_is_not_served_after_an_event)
+TEST_EACH(what_is_on_its_way_is_not_served_after_an_event, 0, EVENTS)
 {
     const struct event *event = &events[_i];
     pthread_t thread;
@@ -257,7 +256,6 @@ START_TEST(what_is_on_its_way_is_not_served_after_an_event)
         pthread_join(thread, NULL);
     nothing_is_served_from_before(event, made);
 }
-END_TEST
 
 static void *draw_one(void *unused)
 {
@@ -266,7 +264,7 @@ static void *draw_one(void *unused)
 }
 
 /* The caller's own read-ahead is under way. */
-START_TEST(what_a_caller_reads_ahead_is_not_kept_after_an_event)
+TEST_EACH(what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3)
 {
     static const char *const others[] = {"seed", "login", "device error"};
     pthread_t thread;
@@ -283,10 +281,9 @@ START_TEST(what_a_caller_reads_ahead_is_not_kept_after_an_event)
     pthread_join(thread, NULL);
     nothing_is_served_from_before(event, made);
 }
-END_TEST
 
 /* GnuTLS opens a session for each request. */
-START_TEST(a_last_close_that_logs_nobody_out_keeps_what_is_held)
+TEST_EACH(a_last_close_that_logs_nobody_out_keeps_what_is_held, 0, 2)
 {
     session =
         begin(_i == 0 ? "x-pool-max-age: 1min" : "x-pool-max-age: 1min\nx-pool-threads: never");
@@ -297,10 +294,9 @@ START_TEST(a_last_close_that_logs_nobody_out_keeps_what_is_held)
     ck_assert_uint_le(draw(session, 16, 16), made);
     served_once(512);
 }
-END_TEST
 
 /* The token's code comes back as it is. */
-START_TEST(what_changes_nothing_drops_nothing)
+TEST(what_changes_nothing_drops_nothing)
 {
     CK_SESSION_INFO info;
     session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
@@ -320,9 +316,8 @@ START_TEST(what_changes_nothing_drops_nothing)
     ck_assert_uint_eq(CALLS(C_SeedRandom, .bytes = 4), 3);
     served_once(64);
 }
-END_TEST
 
-START_TEST(a_pool_that_keeps_its_bytes_on_seed_serves_them)
+TEST(a_pool_that_keeps_its_bytes_on_seed_serves_them)
 {
     session = begin("x-pool-max-age: 1min\nx-pool-on-seed: keep");
     draw(session, 16, 1024);
@@ -331,10 +326,9 @@ START_TEST(a_pool_that_keeps_its_bytes_on_seed_serves_them)
     ck_assert_uint_le(draw(session, 16, 16), made);
     served_once(64);
 }
-END_TEST
 
 /* A login that ran out, a generator that wants a seed first: what is held is not the token's any more. */
-START_TEST(what_the_token_gives_to_nobody_now_is_not_served)
+TEST_EACH(what_the_token_gives_to_nobody_now_is_not_served, 0, 4)
 {
     static const char *const codes[] = {"0x101", "0x121", "0x205", "0x1b6"};
     session = begin("x-pool-max-age: 1min");
@@ -348,9 +342,8 @@ START_TEST(what_the_token_gives_to_nobody_now_is_not_served)
         EXPECT(draw_or_fail(session, 16), strtoul(codes[_i], NULL, 16));
     served_once(64);
 }
-END_TEST
 
-START_TEST(each_slot_and_login_is_served_bytes_of_its_own)
+TEST_EACH(each_slot_and_login_is_served_bytes_of_its_own, 0, 2)
 {
     script("slots 3%s", _i == 0 ? "" : "; login for random");
     session = begin("");
@@ -371,21 +364,8 @@ START_TEST(each_slot_and_login_is_served_bytes_of_its_own)
         }
     served_once(600);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, what_is_held_is_not_served_after_an_event, 0, 2 * EVENTS);
-    tcase_add_loop_test(tcase, what_is_on_its_way_is_not_served_after_an_event, 0, EVENTS);
-    tcase_add_loop_test(tcase, what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3);
-    tcase_add_loop_test(tcase, a_last_close_that_logs_nobody_out_keeps_what_is_held, 0, 2);
-    tcase_add_test(tcase, what_changes_nothing_drops_nothing);
-    tcase_add_test(tcase, a_pool_that_keeps_its_bytes_on_seed_serves_them);
-    tcase_add_loop_test(tcase, what_the_token_gives_to_nobody_now_is_not_served, 0, 4);
-    tcase_add_loop_test(tcase, each_slot_and_login_is_served_bytes_of_its_own, 0, 2);
-}
 
 int main(void)
 {
-    return run_tests("dropping", add_tests);
+    return test_main("dropping", set_up, tear_down);
 }

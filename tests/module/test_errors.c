@@ -59,7 +59,8 @@ static void configured(const char *settings)
     proxy_configured(expanded);
 }
 
-START_TEST(each_wrong_configuration_is_a_message_and_a_general_error)
+TEST_EACH(each_wrong_configuration_is_a_message_and_a_general_error, 0,
+          (int)(sizeof wrongs / sizeof *wrongs))
 {
     CK_INFO info;
     configured(wrongs[_i].settings);
@@ -71,9 +72,8 @@ START_TEST(each_wrong_configuration_is_a_message_and_a_general_error)
     EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
     EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
 }
-END_TEST
 
-START_TEST(a_wrong_configuration_can_be_mended_without_unloading)
+TEST(a_wrong_configuration_can_be_mended_without_unloading)
 {
     char right[512];
     configured("x-target: @/missing.so");
@@ -84,9 +84,8 @@ START_TEST(a_wrong_configuration_can_be_mended_without_unloading)
     open_session(0, 0);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
-START_TEST(a_file_that_is_named_and_not_there_is_an_error)
+TEST(a_file_that_is_named_and_not_there_is_an_error)
 {
     capture_stderr();
     proxy_configured("");
@@ -95,19 +94,17 @@ START_TEST(a_file_that_is_named_and_not_there_is_an_error)
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/nonexistent/p11-proxy.module"), 1);
 }
-END_TEST
 
 /* Though what was read for the lists is good for C_Initialize as well. */
-START_TEST(an_environment_that_changed_after_the_lists_is_seen)
+TEST_EACH(an_environment_that_changed_after_the_lists_is_seen, 0, 2)
 {
     proxy_with("");
     setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/nonexistent"), 1);
 }
-END_TEST
 
-START_TEST(the_environment_names_a_target_without_any_file)
+TEST(the_environment_names_a_target_without_any_file)
 {
     setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
     setenv("HOME", root, 1);
@@ -117,10 +114,9 @@ START_TEST(the_environment_names_a_target_without_any_file)
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     open_session(0, 0);
 }
-END_TEST
 
 /* Through a symbolic link, too. */
-START_TEST(the_proxy_is_no_target_for_itself)
+TEST(the_proxy_is_no_target_for_itself)
 {
     char link[128];
     snprintf(link, sizeof link, "%s/other-name.so", root);
@@ -129,16 +125,14 @@ START_TEST(the_proxy_is_no_target_for_itself)
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("itself"), 1);
 }
-END_TEST
 
 /* A copy is another object: each copy's target is the other. */
-START_TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
+TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
 {
     copy_of(getenv("TEST_MODULE"), "copy.so");
     configured("x-target: @/copy.so");
     ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
 }
-END_TEST
 
 static void remove_in_root(const char *name)
 {
@@ -149,7 +143,7 @@ static void remove_in_root(const char *name)
 
 /* A daemon that gave up its rights, or sees another root, starts anew in the middle of its life. The token's own
  * module needs no file for that. _i: whether the file was named by the environment or found. */
-START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
+TEST_EACH(a_configuration_that_went_out_of_reach_stays_in_force, 0, 2)
 {
     CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
     copy_of(target_path("scripted"), "target.so");
@@ -170,10 +164,9 @@ START_TEST(a_configuration_that_went_out_of_reach_stays_in_force)
         }
     }
 }
-END_TEST
 
 /* What can be read is believed, as it is then. */
-START_TEST(another_configuration_takes_the_place_of_one_that_is_gone)
+TEST(another_configuration_takes_the_place_of_one_that_is_gone)
 {
     char other[128];
     configured("x-target: %/scripted.so\nx-log: stderr");
@@ -189,23 +182,8 @@ START_TEST(another_configuration_takes_the_place_of_one_that_is_gone)
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/missing.so"), 1);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, each_wrong_configuration_is_a_message_and_a_general_error, 0,
-                        (int)(sizeof wrongs / sizeof *wrongs));
-    tcase_add_test(tcase, a_wrong_configuration_can_be_mended_without_unloading);
-    tcase_add_test(tcase, a_file_that_is_named_and_not_there_is_an_error);
-    tcase_add_loop_test(tcase, an_environment_that_changed_after_the_lists_is_seen, 0, 2);
-    tcase_add_test(tcase, the_environment_names_a_target_without_any_file);
-    tcase_add_test(tcase, the_proxy_is_no_target_for_itself);
-    tcase_add_test(tcase, a_copy_of_the_proxy_as_target_ends_in_an_error);
-    tcase_add_loop_test(tcase, a_configuration_that_went_out_of_reach_stays_in_force, 0, 2);
-    tcase_add_test(tcase, another_configuration_takes_the_place_of_one_that_is_gone);
-}
 
 int main(void)
 {
-    return run_tests("errors", add_tests);
+    return test_main("errors", set_up, tear_down);
 }

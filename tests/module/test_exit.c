@@ -112,7 +112,7 @@ static void live_and_end(void)
 }
 
 /* At exit() a target's static objects are destroyed: SoftHSM crashes if that meets a call, and this target says so. */
-START_TEST(a_program_ends_as_it_likes_and_its_end_meets_no_call)
+TEST_EACH(a_program_ends_as_it_likes_and_its_end_meets_no_call, 0, (ENDINGS + 1) * AT_EXITS)
 {
     SKIP_IF_SANITIZED();
     registers_early = _i >= ENDINGS * AT_EXITS;
@@ -121,7 +121,6 @@ START_TEST(a_program_ends_as_it_likes_and_its_end_meets_no_call)
     proxy_with("x-pool-max-age: 1min");
     reap(child_that(live_and_end));
 }
-END_TEST
 
 static void exit_while_the_filler_hangs(void)
 {
@@ -132,7 +131,7 @@ static void exit_while_the_filler_hangs(void)
 }
 
 /* Not for ever: a second is what a call of the filler's is waited for. The main thread's end alone ends nothing then. */
-START_TEST(a_program_may_end_though_the_token_hangs)
+TEST_EACH(a_program_may_end_though_the_token_hangs, 0, 4)
 {
     SKIP_IF_SANITIZED();
     way_out = _i;
@@ -141,7 +140,6 @@ START_TEST(a_program_may_end_though_the_token_hangs)
     reap(child_that(exit_while_the_filler_hangs));
     script_release();
 }
-END_TEST
 
 /* The proxy's own handler has run, and the target is being torn down: no call of the filler's comes after that. */
 static void count_no_calls(void)
@@ -162,22 +160,13 @@ static void exit_with_a_late_handler(void)
     exit(0);
 }
 
-START_TEST(after_the_end_has_begun_the_filler_makes_no_call)
+TEST(after_the_end_has_begun_the_filler_makes_no_call)
 {
     SKIP_IF_SANITIZED();
     reap(child_that(exit_with_a_late_handler));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_program_ends_as_it_likes_and_its_end_meets_no_call, 0,
-                        (ENDINGS + 1) * AT_EXITS);
-    tcase_add_loop_test(tcase, a_program_may_end_though_the_token_hangs, 0, 4);
-    tcase_add_test(tcase, after_the_end_has_begun_the_filler_makes_no_call);
-}
 
 int main(void)
 {
-    return run_tests("exit", add_tests);
+    return test_main("exit", set_up, tear_down);
 }

@@ -118,7 +118,7 @@ static void every_request_reaches_the_token(void)
     served_once(100);
 }
 
-START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
+TEST_EACH(where_wiping_on_fork_is_not_proven_there_is_no_pool, 0, 2)
 {
     madvise_does = _i == 0 ? FAILS : LIES;
     session = begin("");
@@ -126,9 +126,8 @@ START_TEST(where_wiping_on_fork_is_not_proven_there_is_no_pool)
     ck_assert_uint_eq(
         messages_with("no pool: this system does not prove that it wipes memory on fork"), 1);
 }
-END_TEST
 
-START_TEST(without_memory_for_its_state_there_is_no_pool)
+TEST_EACH(without_memory_for_its_state_there_is_no_pool, 0, 2)
 {
     CK_FUNCTION_LIST_PTR bare;
     void *target = dlopen(target_path("scripted"), RTLD_NOW);
@@ -141,19 +140,17 @@ START_TEST(without_memory_for_its_state_there_is_no_pool)
     session = open_session(0, 0);
     every_request_reaches_the_token();
 }
-END_TEST
 
 /* The pool's mapping is refused at its first request, that is when it is made. */
-START_TEST(a_pool_that_cannot_be_made_costs_nothing_but_speed)
+TEST_EACH(a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3)
 {
     session = begin("");
     mprotect_does = _i == 0 ? FAILS : WORKS;
     madvise_does = _i == 1 ? FAILS : _i == 2 ? LIES : WORKS;
     every_request_reaches_the_token();
 }
-END_TEST
 
-START_TEST(without_a_thread_callers_fill_the_pool)
+TEST(without_a_thread_callers_fill_the_pool)
 {
     pthread_create_does = FAILS;
     session = begin("x-pool-max-age: 1min");
@@ -161,7 +158,6 @@ START_TEST(without_a_thread_callers_fill_the_pool)
     ck_assert_uint_eq(messages_with("no background thread"), 1);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
-END_TEST
 
 /* From a stripe, from the ring, with no pool, and around it. */
 static const struct {
@@ -191,7 +187,7 @@ static void is_the_tokens_without_the_kernels(size_t len_bytes)
     ck_assert_uint_eq(good, len_bytes / WORD_BYTES);
 }
 
-START_TEST(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later)
+TEST_EACH(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAYS)
 {
     session = begin(ways[_i].settings);
     for (int turn = 0; turn < 5; turn++) {
@@ -201,9 +197,8 @@ START_TEST(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later)
         is_the_tokens_without_the_kernels(ways[_i].len_bytes);
     }
 }
-END_TEST
 
-START_TEST(without_the_kernels_bytes_a_call_fails_and_tells_nothing)
+TEST_EACH(without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS)
 {
     ssize_t (*const broken[])(uint8_t *, size_t) = {no_bytes, too_few_bytes, first_bytes};
     session = begin(ways[_i].settings);
@@ -228,20 +223,8 @@ START_TEST(without_the_kernels_bytes_a_call_fails_and_tells_nothing)
     kernel = NULL;
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, where_wiping_on_fork_is_not_proven_there_is_no_pool, 0, 2);
-    tcase_add_loop_test(tcase, without_memory_for_its_state_there_is_no_pool, 0, 2);
-    tcase_add_loop_test(tcase, a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3);
-    tcase_add_test(tcase, without_a_thread_callers_fill_the_pool);
-    tcase_add_loop_test(tcase, what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0,
-                        WAYS);
-    tcase_add_loop_test(tcase, without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS);
-}
 
 int main(void)
 {
-    return run_tests("faults", add_tests);
+    return test_main("faults", set_up, tear_down);
 }

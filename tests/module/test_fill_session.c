@@ -29,7 +29,7 @@ static CK_SESSION_HANDLE fillers_session(void)
 }
 
 /* _i: whether the token makes it a read/write session only. */
-START_TEST(its_session_is_not_counted)
+TEST_EACH(its_session_is_not_counted, 0, 2)
 {
     begin_filled(_i == 0 ? "" : "C_OpenSession by filler read-only: fail 0x5", CKF_RW_SESSION);
     open_session(0, 0);
@@ -41,7 +41,6 @@ START_TEST(its_session_is_not_counted)
     script("untold counts");
     ck_assert_uint_eq(token_info().ulSessionCount, CK_UNAVAILABLE_INFORMATION);
 }
-END_TEST
 
 static void *ask_for_the_token(void *info)
 {
@@ -50,7 +49,7 @@ static void *ask_for_the_token(void *info)
 }
 
 /* The token has opened it, and its handle has not come back yet; or closed it. */
-START_TEST(it_is_not_counted_either_while_it_is_opened_or_closed)
+TEST_EACH(it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2)
 {
     CK_TOKEN_INFO info;
     pthread_t asker;
@@ -69,9 +68,8 @@ START_TEST(it_is_not_counted_either_while_it_is_opened_or_closed)
     pthread_join(asker, NULL);
     ck_assert_uint_eq(info.ulSessionCount, 1);
 }
-END_TEST
 
-START_TEST(its_session_does_not_exist_for_the_application)
+TEST(its_session_does_not_exist_for_the_application)
 {
     CK_SESSION_INFO info;
     CK_BYTE bytes[16];
@@ -92,9 +90,8 @@ START_TEST(its_session_does_not_exist_for_the_application)
     EXPECT(fn->C_CloseSession(theirs), CKR_SESSION_HANDLE_INVALID);
     ck_assert_uint_eq(CALLS(C_CloseSession, .session = theirs), 0);
 }
-END_TEST
 
-START_TEST(the_last_close_logs_out)
+TEST_EACH(the_last_close_logs_out, 0, 2)
 {
     begin_filled("", 0);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
@@ -107,9 +104,8 @@ START_TEST(the_last_close_logs_out)
     ck_assert_uint_eq(state_of(session), CKS_RO_PUBLIC_SESSION);
     ck_assert_uint_eq(draw_word(session).login, 0);
 }
-END_TEST
 
-START_TEST(a_token_can_be_initialized_once_the_application_has_no_session)
+TEST(a_token_can_be_initialized_once_the_application_has_no_session)
 {
     begin_filled("", 0);
     EXPECT(fn->C_InitToken(0, pin, 4, label), CKR_SESSION_EXISTS);
@@ -118,10 +114,9 @@ START_TEST(a_token_can_be_initialized_once_the_application_has_no_session)
     session = open_session(0, 0);
     draw_until_filled(session);
 }
-END_TEST
 
 /* And no session is tried while the SO is logged in. Afterwards the filler is back. */
-START_TEST(the_so_can_log_in_beside_read_write_sessions)
+TEST_EACH(the_so_can_log_in_beside_read_write_sessions, 0, 3)
 {
     CK_SESSION_HANDLE other;
     begin_filled("", CKF_RW_SESSION);
@@ -142,10 +137,9 @@ START_TEST(the_so_can_log_in_beside_read_write_sessions)
     ck_assert_uint_eq(draw_word(session).login, 0);
     EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_SESSION_READ_ONLY_EXISTS);
 }
-END_TEST
 
 /* _i + 1 sessions are all that the token has, and it tells. */
-START_TEST(all_sessions_of_the_token_are_the_applications)
+TEST_EACH(all_sessions_of_the_token_are_the_applications, 0, 4)
 {
     CK_SESSION_HANDLE more;
     CK_ULONG count = (CK_ULONG)_i + 1;
@@ -164,10 +158,9 @@ START_TEST(all_sessions_of_the_token_are_the_applications)
     draw(session, 32, 32768);
     served_once(1024);
 }
-END_TEST
 
 /* A ceiling that the token does not tell is met by trying, and tokens say it in different ways. */
-START_TEST(its_session_gives_way_whatever_the_token_is_short_of)
+TEST_EACH(its_session_gives_way_whatever_the_token_is_short_of, 0, 4)
 {
     static const char *const codes[] = {"0xb1", "0x31", "0x2", "0x201"};
     CK_SESSION_HANDLE more;
@@ -180,10 +173,9 @@ START_TEST(its_session_gives_way_whatever_the_token_is_short_of)
     script("sessions at most 3");
     open_session(0, 0);
 }
-END_TEST
 
 /* A token that closes what is idle does not say so. The handle is the next session's then, the application's. */
-START_TEST(its_session_dies_and_another_is_opened)
+TEST(its_session_dies_and_another_is_opened)
 {
     CK_SESSION_INFO info;
     begin_filled("reuse handles", 0);
@@ -199,10 +191,9 @@ START_TEST(its_session_dies_and_another_is_opened)
     DRAW_UNTIL(session, CALLS(C_OpenSession, .by = FILLER, .outcome = GOOD) > opened);
     served_once(64);
 }
-END_TEST
 
 /* The filler leaves the token first, so that it never uses a handle that the token has given to another session. */
-START_TEST(closing_all_leaves_nothing_of_it_behind)
+TEST(closing_all_leaves_nothing_of_it_behind)
 {
     CK_SESSION_INFO info;
     begin_filled("reuse handles", 0);
@@ -215,10 +206,9 @@ START_TEST(closing_all_leaves_nothing_of_it_behind)
     }
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = CKR_SESSION_HANDLE_INVALID), 0);
 }
-END_TEST
 
 /* Of its token nothing is left, and another may be in the slot. */
-START_TEST(a_token_that_is_pulled_out_takes_it_along)
+TEST(a_token_that_is_pulled_out_takes_it_along)
 {
     begin_filled("reuse handles", 0);
     script("empty slot 0");
@@ -233,9 +223,8 @@ START_TEST(a_token_that_is_pulled_out_takes_it_along)
     draw_until_filled(session);
     served_once(64);
 }
-END_TEST
 
-START_TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
+TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
 {
     session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
@@ -247,25 +236,8 @@ START_TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     ck_assert_uint_eq(state_of(open_session(0, 0)), CKS_RO_PUBLIC_SESSION);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, its_session_is_not_counted, 0, 2);
-    tcase_add_loop_test(tcase, it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2);
-    tcase_add_test(tcase, its_session_does_not_exist_for_the_application);
-    tcase_add_loop_test(tcase, the_last_close_logs_out, 0, 2);
-    tcase_add_test(tcase, a_token_can_be_initialized_once_the_application_has_no_session);
-    tcase_add_loop_test(tcase, the_so_can_log_in_beside_read_write_sessions, 0, 3);
-    tcase_add_loop_test(tcase, all_sessions_of_the_token_are_the_applications, 0, 4);
-    tcase_add_loop_test(tcase, its_session_gives_way_whatever_the_token_is_short_of, 0, 4);
-    tcase_add_test(tcase, its_session_dies_and_another_is_opened);
-    tcase_add_test(tcase, closing_all_leaves_nothing_of_it_behind);
-    tcase_add_test(tcase, a_token_that_is_pulled_out_takes_it_along);
-    tcase_add_test(tcase, a_close_that_fails_leaves_session_and_pool_as_they_were);
-}
 
 int main(void)
 {
-    return run_tests("fill_session", add_tests);
+    return test_main("fill_session", set_up, tear_down);
 }

@@ -13,7 +13,7 @@ static CK_SESSION_HANDLE session;
 static CK_BYTE pin[] = "1234";
 static CK_UTF8CHAR label[] = "anew                            ";
 
-START_TEST(it_comes_with_the_second_fetch_and_has_a_name_and_takes_no_signals)
+TEST(it_comes_with_the_second_fetch_and_has_a_name_and_takes_no_signals)
 {
     char path[64];
     char text[4096] = "";
@@ -40,10 +40,9 @@ START_TEST(it_comes_with_the_second_fetch_and_has_a_name_and_takes_no_signals)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     WAIT_UNTIL(threads_now() == threads);
 }
-END_TEST
 
 /* What a process of several threads may not do, such as entering another user namespace, it may again. */
-START_TEST(it_ends_without_demand_its_session_first_and_comes_again)
+TEST(it_ends_without_demand_its_session_first_and_comes_again)
 {
     begin_a_thread_and_end_it();
     unsigned threads = threads_now();
@@ -60,9 +59,8 @@ START_TEST(it_ends_without_demand_its_session_first_and_comes_again)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     served_once(128);
 }
-END_TEST
 
-START_TEST(once_it_ended_a_process_may_enter_a_namespace)
+TEST(once_it_ended_a_process_may_enter_a_namespace)
 {
     SKIP_IF_SANITIZED();
     pid_t child = fork();
@@ -77,7 +75,6 @@ START_TEST(once_it_ended_a_process_may_enter_a_namespace)
     ck_assert_int_eq(unshare(CLONE_NEWUSER), 0);
     draw(session, 16, 4096);
 }
-END_TEST
 
 /* The kernel's count of threads is not zero as long as there is one of ours. */
 static void *draw_a_while(void *unused)
@@ -98,16 +95,15 @@ static void end_with_the_last_thread(void)
     pthread_exit(NULL);
 }
 
-START_TEST(a_program_ends_with_its_own_last_thread)
+TEST(a_program_ends_with_its_own_last_thread)
 {
     SKIP_IF_SANITIZED();
     proxy_with("x-pool-max-age: 1min");
     reap(child_that(end_with_the_last_thread));
 }
-END_TEST
 
 /* As with `ulimit -s 64`: new threads get small stacks, which the target may not expect. */
-START_TEST(it_has_a_stack_that_targets_are_used_to)
+TEST(it_has_a_stack_that_targets_are_used_to)
 {
     pthread_attr_t small;
     SKIP_IF_SANITIZED();
@@ -119,10 +115,9 @@ START_TEST(it_has_a_stack_that_targets_are_used_to)
     draw_until_filled(session);
     served_once(64);
 }
-END_TEST
 
 /* A token may refuse random bytes, or lose the operation, while one is open. */
-START_TEST(it_stands_aside_while_an_operation_is_open)
+TEST(it_stands_aside_while_an_operation_is_open)
 {
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
     CK_BYTE bytes[32];
@@ -136,7 +131,6 @@ START_TEST(it_stands_aside_while_an_operation_is_open)
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     served_once(2048);
 }
-END_TEST
 
 static void *sign(void *own)
 {
@@ -149,7 +143,7 @@ static void *sign(void *own)
 }
 
 /* A card does one thing at a time: the signature would wait. */
-START_TEST(it_stands_aside_while_a_call_is_under_way)
+TEST(it_stands_aside_while_a_call_is_under_way)
 {
     pthread_t signer;
     session = begin("x-pool-max-age: 1min");
@@ -164,10 +158,9 @@ START_TEST(it_stands_aside_while_a_call_is_under_way)
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     served_once(2048);
 }
-END_TEST
 
 /* No call needs the filler: each gets the token's answer, draws included. */
-START_TEST(while_it_hangs_other_calls_are_answered)
+TEST(while_it_hangs_other_calls_are_answered)
 {
     CK_SESSION_HANDLE more;
     CK_SLOT_INFO slot;
@@ -191,7 +184,6 @@ START_TEST(while_it_hangs_other_calls_are_answered)
     script_release();
     served_once(8192);
 }
-END_TEST
 
 static atomic_ulong answer_inside;
 static atomic_bool was_inside;
@@ -228,7 +220,7 @@ static void come_back(void)
 }
 
 /* A target whose generator comes back to us, through OpenSSL perhaps: an error or an answer, and no hang. */
-START_TEST(a_generator_that_comes_back_is_answered_on_whatever_thread)
+TEST_EACH(a_generator_that_comes_back_is_answered_on_whatever_thread, 0, 20)
 {
     CK_BYTE bytes[512];
     way_inside = _i % 10;
@@ -248,22 +240,8 @@ START_TEST(a_generator_that_comes_back_is_answered_on_whatever_thread)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     atomic_store(&shared->complaints, 0); /* of the target's own calls on that thread */
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, it_comes_with_the_second_fetch_and_has_a_name_and_takes_no_signals);
-    tcase_add_test(tcase, it_ends_without_demand_its_session_first_and_comes_again);
-    tcase_add_test(tcase, once_it_ended_a_process_may_enter_a_namespace);
-    tcase_add_test(tcase, a_program_ends_with_its_own_last_thread);
-    tcase_add_test(tcase, it_has_a_stack_that_targets_are_used_to);
-    tcase_add_test(tcase, it_stands_aside_while_an_operation_is_open);
-    tcase_add_test(tcase, it_stands_aside_while_a_call_is_under_way);
-    tcase_add_test(tcase, while_it_hangs_other_calls_are_answered);
-    tcase_add_loop_test(tcase, a_generator_that_comes_back_is_answered_on_whatever_thread, 0, 20);
-}
 
 int main(void)
 {
-    return run_tests("filler", add_tests);
+    return test_main("filler", set_up, tear_down);
 }

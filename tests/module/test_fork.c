@@ -96,7 +96,7 @@ static bool is_permitted(pid_t child)
     return child >= 0 || (errno != EPERM && errno != ENOSYS && errno != ENOSPC && errno != EINVAL);
 }
 
-START_TEST(a_child_gets_words_of_its_own)
+TEST_EACH(a_child_gets_words_of_its_own, 0, WAYS *LIVES)
 {
     void (*lives_so)(void) = lives[_i / WAYS];
     SKIP_IF_SANITIZED();
@@ -115,7 +115,6 @@ START_TEST(a_child_gets_words_of_its_own)
     draw(session, 16, 4096);
     served_once(3 * 512 + CHILD_DRAWS * 8);
 }
-END_TEST
 
 static pid_t into_new_namespace(void)
 {
@@ -142,7 +141,7 @@ static void live_as_process_1(void)
     CHILD_EXPECT(status, 0);
 }
 
-START_TEST(process_1_of_another_namespace_gets_words_of_its_own)
+TEST(process_1_of_another_namespace_gets_words_of_its_own)
 {
     SKIP_IF_SANITIZED();
     proxy_with("x-pool-max-age: 1min");
@@ -160,9 +159,8 @@ START_TEST(process_1_of_another_namespace_gets_words_of_its_own)
     reap(child);
     served_once(512 + 3 * CHILD_DRAWS * 8);
 }
-END_TEST
 
-START_TEST(a_vfork_child_leaves_the_pool_alone)
+TEST(a_vfork_child_leaves_the_pool_alone)
 {
     session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
     draw(session, 16, 4096);
@@ -179,7 +177,6 @@ START_TEST(a_vfork_child_leaves_the_pool_alone)
     }
     served_once(512);
 }
-END_TEST
 
 static atomic_bool stop;
 
@@ -197,7 +194,7 @@ static void *draw_until_stopped(void *unused)
 }
 
 /* Whatever a thread was at, whatever lock it held. */
-START_TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
+TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
 {
     pthread_t threads[THREADS];
     pid_t children[AT_ONCE];
@@ -227,10 +224,9 @@ START_TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
     }
     served_once(CHILDREN * CHILD_DRAWS * 8);
 }
-END_TEST
 
 /* In the child no thread is inside the token, so the interrupted fill never ends there. */
-START_TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
+TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
 {
     SKIP_IF_SANITIZED();
     session = begin("x-pool-max-age: 1min");
@@ -241,7 +237,6 @@ START_TEST(a_child_made_in_the_middle_of_a_fill_fills_anew)
     draw(session, 16, 32768);
     served_once(4096);
 }
-END_TEST
 
 /* It initialises anew, and what it does on the session that it inherited counts for every slot. */
 static void live_on_with_an_inherited_session(void)
@@ -267,7 +262,7 @@ static void live_on_with_an_inherited_session(void)
     }
 }
 
-START_TEST(a_login_or_seed_on_an_inherited_session_counts)
+TEST(a_login_or_seed_on_an_inherited_session_counts)
 {
     SKIP_IF_SANITIZED();
     script("lax fork");
@@ -278,7 +273,6 @@ START_TEST(a_login_or_seed_on_an_inherited_session_counts)
     reap(child_that(live_on_with_an_inherited_session));
     served_once(1024);
 }
-END_TEST
 
 static unsigned parents_descriptors;
 
@@ -290,7 +284,7 @@ static void live_with_as_many_descriptors(void)
     CHILD_EXPECT(entries_of("/proc/self/fd"), parents_descriptors);
 }
 
-START_TEST(a_child_has_no_more_descriptors_than_its_parent)
+TEST(a_child_has_no_more_descriptors_than_its_parent)
 {
     SKIP_IF_SANITIZED();
     session = begin("");
@@ -298,20 +292,8 @@ START_TEST(a_child_has_no_more_descriptors_than_its_parent)
     parents_descriptors = entries_of("/proc/self/fd");
     reap(child_that(live_with_as_many_descriptors));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_child_gets_words_of_its_own, 0, WAYS * LIVES);
-    tcase_add_test(tcase, process_1_of_another_namespace_gets_words_of_its_own);
-    tcase_add_test(tcase, a_vfork_child_leaves_the_pool_alone);
-    tcase_add_test(tcase, hundreds_of_children_of_busy_threads_neither_hang_nor_repeat);
-    tcase_add_test(tcase, a_child_made_in_the_middle_of_a_fill_fills_anew);
-    tcase_add_test(tcase, a_login_or_seed_on_an_inherited_session_counts);
-    tcase_add_test(tcase, a_child_has_no_more_descriptors_than_its_parent);
-}
 
 int main(void)
 {
-    return run_tests("fork", add_tests);
+    return test_main("fork", set_up, tear_down);
 }

@@ -21,7 +21,7 @@ static unsigned long now_ms(void)
 }
 
 /* One fork waits for a quarter of a second, in case the call comes back; twenty would take five seconds. */
-START_TEST(a_token_that_hangs_keeps_one_fork_waiting_and_not_each)
+TEST(a_token_that_hangs_keeps_one_fork_waiting_and_not_each)
 {
     enum { FORKS = 20, A_WAIT_MS = 250 };
     SKIP_IF_SANITIZED();
@@ -36,7 +36,6 @@ START_TEST(a_token_that_hangs_keeps_one_fork_waiting_and_not_each)
     script_release();
     draw_until_filled(session);
 }
-END_TEST
 
 static unsigned filler_calls_in_fork;
 static bool is_counting;
@@ -57,7 +56,7 @@ static void fork_is_made(void)
 }
 
 /* Locks of the token that it held would stay locked in the child. */
-START_TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
+TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
 {
     SKIP_IF_SANITIZED();
     pthread_atfork(fork_is_prepared, fork_is_made, NULL);
@@ -70,7 +69,6 @@ START_TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
         ck_assert_uint_eq(filler_calls_in_fork, 0);
     }
 }
-END_TEST
 
 /* An application whose fork handler takes the lock that it has around its calls. */
 static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -96,7 +94,7 @@ static void *fork_one(void *child)
 }
 
 /* fork() has been through our handler and waits for the lock, whose holder makes a call that waits for the filler. */
-START_TEST(a_fork_that_waits_for_a_caller_keeps_no_call_waiting)
+TEST_EACH(a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3)
 {
     pthread_t forks;
     pid_t child = 0;
@@ -123,7 +121,6 @@ START_TEST(a_fork_that_waits_for_a_caller_keeps_no_call_waiting)
     pthread_join(forks, NULL);
     reap(child);
 }
-END_TEST
 
 static CK_SLOT_ID token_slot;
 
@@ -138,7 +135,7 @@ static void work_on_the_token(void)
 }
 
 /* Of SoftHSM's locks none is held in a child, though the fork comes while the filler begins, at any moment of that. */
-START_TEST(a_child_never_finds_the_token_locked)
+TEST(a_child_never_finds_the_token_locked)
 {
     enum { TIMES = 150 };
     CK_BYTE bytes[32];
@@ -155,17 +152,8 @@ START_TEST(a_child_never_finds_the_token_locked)
         initialize();
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_token_that_hangs_keeps_one_fork_waiting_and_not_each);
-    tcase_add_test(tcase, the_filler_is_out_of_the_token_while_a_fork_is_made);
-    tcase_add_loop_test(tcase, a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3);
-    tcase_add_test(tcase, a_child_never_finds_the_token_locked);
-}
 
 int main(void)
 {
-    return run_tests("fork_filler", add_tests);
+    return test_main("fork_filler", set_up, tear_down);
 }

@@ -92,7 +92,7 @@ static void all_answer(CK_RV rv, unsigned calls)
     }
 }
 
-START_TEST(every_function_that_takes_a_mechanism_is_guarded)
+TEST(every_function_that_takes_a_mechanism_is_guarded)
 {
     unsigned found = 0;
 #define P11_UPTO 302
@@ -103,7 +103,6 @@ START_TEST(every_function_that_takes_a_mechanism_is_guarded)
 #include "functions.def"
     ck_assert_uint_eq(found, 0);
 }
-END_TEST
 
 /* By name, by number, by a vendor's number. */
 static const struct {
@@ -117,7 +116,7 @@ static const struct {
 };
 enum { LISTS = sizeof lists / sizeof *lists };
 
-START_TEST(a_denied_mechanism_never_reaches_the_token)
+TEST_EACH(a_denied_mechanism_never_reaches_the_token, 0, LISTS)
 {
     char settings[128];
     snprintf(settings, sizeof settings, "x-disabled-algorithms: %s", lists[_i].disabled);
@@ -127,9 +126,8 @@ START_TEST(a_denied_mechanism_never_reaches_the_token)
     mechanism.mechanism = lists[_i].permitted;
     all_answer(CKR_OK, 1);
 }
-END_TEST
 
-START_TEST(no_mechanism_is_handed_on_unread)
+TEST(no_mechanism_is_handed_on_unread)
 {
     start("x-disabled-algorithms: RSA, MD5, AES, RSA keySize < 2048");
     unsigned reached;
@@ -139,9 +137,8 @@ START_TEST(no_mechanism_is_handed_on_unread)
         ck_assert_msg(reached == 1, "%s: %u calls reach the target", rows[i].name, reached);
     }
 }
-END_TEST
 
-START_TEST(audit_permits_counts_and_logs_once)
+TEST(audit_permits_counts_and_logs_once)
 {
     start("x-policy: audit\nx-disabled-algorithms: MD5, SHA1");
     mechanism.mechanism = CKM_MD5_RSA_PKCS;
@@ -156,10 +153,9 @@ START_TEST(audit_permits_counts_and_logs_once)
     ck_assert_uint_eq(messages_with("'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"),
                       1);
 }
-END_TEST
 
 /* The reader of the log sees what the list means. */
-START_TEST(the_start_says_what_is_in_force)
+TEST_EACH(the_start_says_what_is_in_force, 0, 3)
 {
     start(_i == 0   ? "x-disabled-algorithms: CKM_MD2, SSLv3, secp192r1, RSA keySize < 2048"
           : _i == 1 ? "x-disabled-algorithms: CKM_MD2, CKM_DES_CBC\nx-policy: audit"
@@ -170,9 +166,8 @@ START_TEST(the_start_says_what_is_in_force)
         "policy: none"};
     ck_assert_uint_eq(messages_with(said[_i]), 1);
 }
-END_TEST
 
-START_TEST(refusals_are_logged_once_with_the_place_of_the_rule)
+TEST(refusals_are_logged_once_with_the_place_of_the_rule)
 {
     start("x-disabled-algorithms: DES,   MD5");
     mechanism.mechanism = CKM_MD5;
@@ -187,10 +182,9 @@ START_TEST(refusals_are_logged_once_with_the_place_of_the_rule)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(messages_with("'MD5' refused CKM_MD5, 1 time in all"), 1);
 }
-END_TEST
 
 /* A child of a process that had it goes on under it, without any call of its own. */
-START_TEST(a_forked_child_goes_on_under_the_policy)
+TEST(a_forked_child_goes_on_under_the_policy)
 {
     start("x-disabled-algorithms: MD5");
     mechanism.mechanism = CKM_MD5;
@@ -200,20 +194,8 @@ START_TEST(a_forked_child_goes_on_under_the_policy)
     }
     all_answer(CKR_MECHANISM_INVALID, 0);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, every_function_that_takes_a_mechanism_is_guarded);
-    tcase_add_loop_test(tcase, a_denied_mechanism_never_reaches_the_token, 0, LISTS);
-    tcase_add_test(tcase, no_mechanism_is_handed_on_unread);
-    tcase_add_test(tcase, audit_permits_counts_and_logs_once);
-    tcase_add_loop_test(tcase, the_start_says_what_is_in_force, 0, 3);
-    tcase_add_test(tcase, refusals_are_logged_once_with_the_place_of_the_rule);
-    tcase_add_test(tcase, a_forked_child_goes_on_under_the_policy);
-}
 
 int main(void)
 {
-    return run_tests("guard", add_tests);
+    return test_main("guard", set_up, tear_down);
 }

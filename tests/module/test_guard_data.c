@@ -141,7 +141,7 @@ static const char *const denying[] = {"x-disabled-algorithms: MD5",
                                       "x-disabled-algorithms: CKM_MD5_RSA_PKCS"};
 enum { DENYING = sizeof denying / sizeof *denying };
 
-START_TEST(a_denied_digest_under_raw_rsa_is_refused)
+TEST_EACH(a_denied_digest_under_raw_rsa_is_refused, 0, DENYING)
 {
     CK_BYTE block[BLOCK_BYTES];
     start(denying[_i]);
@@ -160,10 +160,9 @@ START_TEST(a_denied_digest_under_raw_rsa_is_refused)
         is_permitted(way, CKM_RSA_X_509, block, sizeof block);
     }
 }
-END_TEST
 
 /* Of which the target hears nothing but that. */
-START_TEST(a_token_that_can_cancel_is_told_to)
+TEST(a_token_that_can_cancel_is_told_to)
 {
     start(denying[0]);
     keyring->cancel_answer = CKR_OK;
@@ -176,20 +175,18 @@ START_TEST(a_token_that_can_cancel_is_told_to)
         is_permitted(way, CKM_RSA_PKCS, sha256_info, sizeof sha256_info);
     }
 }
-END_TEST
 
 /* As tokens say of a mechanism that has none, and keep the operation open. */
-START_TEST(a_token_without_parts_ends_it_as_a_whole)
+TEST(a_token_without_parts_ends_it_as_a_whole)
 {
     start(denying[0]);
     keyring->no_parts = CK_TRUE;
     is_refused(SIGN_UPDATE, CKM_RSA_PKCS, md5_info, sizeof md5_info);
     is_refused(VERIFY_UPDATE, CKM_RSA_PKCS, md5_info, sizeof md5_info);
 }
-END_TEST
 
 /* The same bytes as data of a mechanism that digests by itself are only data. */
-START_TEST(other_mechanisms_may_sign_any_data)
+TEST(other_mechanisms_may_sign_any_data)
 {
     start(denying[0]);
     for (enum way way = 0; way < WAYS; way++) {
@@ -198,10 +195,9 @@ START_TEST(other_mechanisms_may_sign_any_data)
         is_refused(way, CKM_RSA_PKCS, md5_info, sizeof md5_info);
     }
 }
-END_TEST
 
 /* Only data that the mechanism of C_UnwrapKey itself decrypts: AES could meet such bytes by chance. */
-START_TEST(data_of_an_unwrapped_key_is_looked_at)
+TEST(data_of_an_unwrapped_key_is_looked_at)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0}, aes = {CKM_AES_CBC, NULL, 0};
     CK_OBJECT_HANDLE key;
@@ -215,10 +211,9 @@ START_TEST(data_of_an_unwrapped_key_is_looked_at)
     EXPECT(fn->C_UnwrapKey(session, &aes, 1, (CK_BYTE *)md5_info, sizeof md5_info, NULL, 0, &key),
            CKR_OK);
 }
-END_TEST
 
 /* The messages of 3.0, of which the target hears none. */
-START_TEST(data_of_messages_is_looked_at)
+TEST(data_of_messages_is_looked_at)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
     CK_BYTE *bytes = (CK_BYTE *)md5_info;
@@ -238,10 +233,9 @@ START_TEST(data_of_messages_is_looked_at)
                                  output, 1),
            CKR_OK);
 }
-END_TEST
 
 /* A question for the length signs nothing, so the target answers. */
-START_TEST(a_question_for_the_length_is_the_targets)
+TEST(a_question_for_the_length_is_the_targets)
 {
     CK_MECHANISM mechanism = {CKM_RSA_PKCS, NULL, 0};
     start(denying[0]);
@@ -249,10 +243,9 @@ START_TEST(a_question_for_the_length_is_the_targets)
     EXPECT(fn->C_Sign(session, (CK_BYTE *)md5_info, sizeof md5_info, NULL, &output_bytes), CKR_OK);
     EXPECT(give_by(SIGN, md5_info, sizeof md5_info), CKR_DATA_INVALID);
 }
-END_TEST
 
 /* What the caller must know counts for more than the refusal; whatever else the target says of zeros does not. */
-START_TEST(what_the_target_says_of_the_session_is_told)
+TEST_EACH(what_the_target_says_of_the_session_is_told, 0, 7)
 {
     static const struct {
         CK_RV answer, told;
@@ -268,9 +261,8 @@ START_TEST(what_the_target_says_of_the_session_is_told)
     keyring->answer = answers[_i].answer;
     EXPECT(give_by(SIGN, md5_info, sizeof md5_info), answers[_i].told);
 }
-END_TEST
 
-START_TEST(what_verify_recover_gives_stays_here)
+TEST(what_verify_recover_gives_stays_here)
 {
     CK_MECHANISM mechanism = {CKM_RSA_PKCS, NULL, 0};
     static const CK_BYTE zeros[sizeof output];
@@ -293,29 +285,26 @@ START_TEST(what_verify_recover_gives_stays_here)
     ck_assert_mem_eq(output, sha256_info, sizeof sha256_info);
     ck_assert_mem_eq(output + sizeof sha256_info, zeros, sizeof output - sizeof sha256_info);
 }
-END_TEST
 
-START_TEST(audit_permits_the_data)
+TEST(audit_permits_the_data)
 {
     start("x-disabled-algorithms: MD5\nx-policy: audit");
     for (enum way way = 0; way < WAYS; way++)
         is_permitted(way, CKM_RSA_PKCS, md5_info, sizeof md5_info);
     ck_assert_uint_eq(messages_with("'MD5' would refuse CKM_RSA_PKCS in C_Sign"), 1);
 }
-END_TEST
 
 /* Whatever operation an unknown session has open, it may be a raw one. */
-START_TEST(an_unknown_session_is_looked_at)
+TEST(an_unknown_session_is_looked_at)
 {
     start(denying[0]);
     session = 4711;
     is_refused(SIGN, CKM_SHA256_RSA_PKCS, md5_info, sizeof md5_info);
     is_permitted(SIGN, CKM_SHA256_RSA_PKCS, sha256_info, sizeof sha256_info);
 }
-END_TEST
 
 /* The session lives on, and so does what it has open. */
-START_TEST(a_close_that_fails_forgets_nothing)
+TEST(a_close_that_fails_forgets_nothing)
 {
     start(denying[0]);
     EXPECT(begin_by(SIGN, CKM_RSA_PKCS), CKR_OK);
@@ -323,25 +312,8 @@ START_TEST(a_close_that_fails_forgets_nothing)
     EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
     EXPECT(give_by(SIGN, md5_info, sizeof md5_info), CKR_DATA_INVALID);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_denied_digest_under_raw_rsa_is_refused, 0, DENYING);
-    tcase_add_test(tcase, a_token_that_can_cancel_is_told_to);
-    tcase_add_test(tcase, a_token_without_parts_ends_it_as_a_whole);
-    tcase_add_test(tcase, other_mechanisms_may_sign_any_data);
-    tcase_add_test(tcase, data_of_an_unwrapped_key_is_looked_at);
-    tcase_add_test(tcase, data_of_messages_is_looked_at);
-    tcase_add_test(tcase, a_question_for_the_length_is_the_targets);
-    tcase_add_loop_test(tcase, what_the_target_says_of_the_session_is_told, 0, 7);
-    tcase_add_test(tcase, what_verify_recover_gives_stays_here);
-    tcase_add_test(tcase, audit_permits_the_data);
-    tcase_add_test(tcase, an_unknown_session_is_looked_at);
-    tcase_add_test(tcase, a_close_that_fails_forgets_nothing);
-}
 
 int main(void)
 {
-    return run_tests("guard_data", add_tests);
+    return test_main("guard_data", set_up, tear_down);
 }

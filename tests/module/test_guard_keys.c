@@ -37,7 +37,7 @@ static CK_RV sign(CK_OBJECT_HANDLE key)
     return sign_by(&rsa, key);
 }
 
-START_TEST(a_small_key_is_refused_before_the_token_hears_of_it)
+TEST(a_small_key_is_refused_before_the_token_hears_of_it)
 {
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(1024);
@@ -57,18 +57,16 @@ START_TEST(a_small_key_is_refused_before_the_token_hears_of_it)
     keyring->attribute = CKA_LABEL; /* a size that is not known permits */
     EXPECT(sign(6), CKR_OK);
 }
-END_TEST
 
-START_TEST(without_key_rules_no_key_is_read)
+TEST(without_key_rules_no_key_is_read)
 {
     start("x-disabled-algorithms: MD5");
     has_rsa_key(512);
     EXPECT(sign(1), CKR_OK);
     ck_assert_uint_eq(keyring->reads, 0);
 }
-END_TEST
 
-START_TEST(a_key_is_read_once)
+TEST(a_key_is_read_once)
 {
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
@@ -78,7 +76,6 @@ START_TEST(a_key_is_read_once)
     EXPECT(sign(2), CKR_OK);
     ck_assert_uint_eq(keyring->reads, 4);
 }
-END_TEST
 
 static void destroy(void)
 {
@@ -151,7 +148,7 @@ static const struct {
 enum { EVENTS = sizeof events / sizeof *events };
 
 /* The handle then stands for another key, which is small. */
-START_TEST(what_may_have_changed_is_read_again)
+TEST_EACH(what_may_have_changed_is_read_again, 0, EVENTS)
 {
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
@@ -160,10 +157,9 @@ START_TEST(what_may_have_changed_is_read_again)
     has_rsa_key(1024);
     EXPECT(sign(1), CKR_KEY_SIZE_RANGE);
 }
-END_TEST
 
 /* A session's end takes its own keys with it, and those on the token if it was the user's last one. */
-START_TEST(a_key_on_the_token_outlives_a_session)
+TEST_EACH(a_key_on_the_token_outlives_a_session, 0, EVENTS)
 {
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
@@ -176,7 +172,6 @@ START_TEST(a_key_on_the_token_outlives_a_session)
     EXPECT(sign(1), CKR_OK);
     ck_assert_int_eq(keyring->reads != 0, events[_i].forgets_token_keys);
 }
-END_TEST
 
 static void has_ec_key(const void *params, size_t params_bytes)
 {
@@ -189,7 +184,7 @@ static void has_ec_key(const void *params, size_t params_bytes)
 static const char p192[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x01";
 static const char p256[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
 
-START_TEST(a_curve_that_is_not_known_is_denied)
+TEST_EACH(a_curve_that_is_not_known_is_denied, 0, 3)
 {
     static const CK_BYTE much[KEYRING_BYTES];
     static const char unknown[] = "\x06\x04\x2b\x81\x04\x7f";
@@ -205,9 +200,8 @@ START_TEST(a_curve_that_is_not_known_is_denied)
     has_ec_key(p256, sizeof p256 - 1);
     EXPECT(sign_by(&ecdsa, 3), CKR_OK);
 }
-END_TEST
 
-START_TEST(parameter_sets_and_curves_have_their_codes)
+TEST(parameter_sets_and_curves_have_their_codes)
 {
     static const CK_ULONG ml_dsa_44 = 1;
     CK_MECHANISM ml_dsa = {0x1d, NULL, 0}, ecdsa = {CKM_ECDSA, NULL, 0};
@@ -222,7 +216,6 @@ START_TEST(parameter_sets_and_curves_have_their_codes)
     has_ec_key(p192, sizeof p192 - 1);
     EXPECT(sign_by(&ecdsa, 3), CKR_CURVE_NOT_SUPPORTED);
 }
-END_TEST
 
 static CK_OBJECT_HANDLE derived = 4711;
 
@@ -234,7 +227,7 @@ static CK_RV derive(CK_MECHANISM_TYPE type, CK_OBJECT_HANDLE from, CK_ATTRIBUTE 
 }
 
 /* No template says how long an unwrapped RSA key is. */
-START_TEST(a_denied_key_that_was_derived_is_destroyed_again)
+TEST_EACH(a_denied_key_that_was_derived_is_destroyed_again, 0, 2)
 {
     start(_i == 0 ? "x-disabled-algorithms: RSA keySize < 2048"
                   : "x-disabled-algorithms: RSA keySize < 2048\nx-policy: audit");
@@ -247,10 +240,9 @@ START_TEST(a_denied_key_that_was_derived_is_destroyed_again)
     EXPECT(derive(CKM_AES_ECB, 0, NULL, 0), CKR_OK);
     ck_assert_uint_eq(derived, KEYRING_MADE);
 }
-END_TEST
 
 /* Rules about a mechanism are about the keys that it works with: an AES key from ECDH is no ECDH key. */
-START_TEST(a_derived_key_is_not_measured_by_its_mechanism)
+TEST(a_derived_key_is_not_measured_by_its_mechanism)
 {
     CK_KEY_TYPE aes = CKK_AES;
     CK_ULONG bytes_16 = 16;
@@ -262,22 +254,8 @@ START_TEST(a_derived_key_is_not_measured_by_its_mechanism)
     has_ec_key(p192, sizeof p192 - 1);
     EXPECT(derive(CKM_ECDH1_DERIVE, 2, aes_128, 2), CKR_KEY_SIZE_RANGE);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_small_key_is_refused_before_the_token_hears_of_it);
-    tcase_add_test(tcase, without_key_rules_no_key_is_read);
-    tcase_add_test(tcase, a_key_is_read_once);
-    tcase_add_loop_test(tcase, what_may_have_changed_is_read_again, 0, EVENTS);
-    tcase_add_loop_test(tcase, a_key_on_the_token_outlives_a_session, 0, EVENTS);
-    tcase_add_loop_test(tcase, a_curve_that_is_not_known_is_denied, 0, 3);
-    tcase_add_test(tcase, parameter_sets_and_curves_have_their_codes);
-    tcase_add_loop_test(tcase, a_denied_key_that_was_derived_is_destroyed_again, 0, 2);
-    tcase_add_test(tcase, a_derived_key_is_not_measured_by_its_mechanism);
-}
 
 int main(void)
 {
-    return run_tests("guard_keys", add_tests);
+    return test_main("guard_keys", set_up, tear_down);
 }

@@ -47,7 +47,7 @@ static void put(const char *name, const char *text)
     fclose(file);
 }
 
-START_TEST(the_two_calls_are_about_the_filtered_list)
+TEST(the_two_calls_are_about_the_filtered_list)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142,
                                             CKM_MD5_HMAC};
@@ -67,10 +67,9 @@ START_TEST(the_two_calls_are_about_the_filtered_list)
     }
     ck_assert(list[0] == 0x250 && list[1] == 0x80000142 && list[2] == CKM_MD5_HMAC);
 }
-END_TEST
 
 /* More mechanisms than fit into one question, and a list that grows between two questions. */
-START_TEST(a_long_list_that_grows_is_read_in_one_piece)
+TEST(a_long_list_that_grows_is_read_in_one_piece)
 {
     static CK_MECHANISM_TYPE list[KEYRING_MECHANISMS];
     CK_ULONG count = KEYRING_MECHANISMS;
@@ -89,7 +88,6 @@ START_TEST(a_long_list_that_grows_is_read_in_one_piece)
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
     ck_assert_uint_ge(count, 1500);
 }
-END_TEST
 
 static CK_ULONG least_size(CK_MECHANISM_TYPE type)
 {
@@ -98,7 +96,7 @@ static CK_ULONG least_size(CK_MECHANISM_TYPE type)
     return info.ulMinKeySize;
 }
 
-START_TEST(info_is_refused_or_says_the_raised_size)
+TEST(info_is_refused_or_says_the_raised_size)
 {
     CK_MECHANISM_INFO info;
     start("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
@@ -116,10 +114,9 @@ START_TEST(info_is_refused_or_says_the_raised_size)
     keyring->info.ulMinKeySize = 3072;
     ck_assert_uint_eq(least_size(CKM_RSA_PKCS), 3072);
 }
-END_TEST
 
 /* A list of java.security's own kind denies a mechanism to some of what it can do. */
-START_TEST(info_says_only_what_is_permitted)
+TEST(info_says_only_what_is_permitted)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_RSA_PKCS, CKM_MD5, CKM_AES_CBC};
     static const CK_FLAGS sign = CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY | CKF_VERIFY_RECOVER;
@@ -143,7 +140,6 @@ START_TEST(info_says_only_what_is_permitted)
     EXPECT(fn->C_UnwrapKey(session, &rsa, 1, NULL, 0, NULL, 0, NULL), CKR_MECHANISM_INVALID);
     EXPECT(fn->C_SignInit(session, &rsa, 1), CKR_OK);
 }
-END_TEST
 
 static void point_link_to(const char *name)
 {
@@ -155,7 +151,7 @@ static void point_link_to(const char *name)
 }
 
 /* As crypto-policies has it: a link to a generated file of several keys, which is swapped at run time. */
-START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
+TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, CKM_SHA_1, CKM_DES_CBC, CKM_RC4, CKM_SHA256};
     char settings[256];
@@ -191,7 +187,6 @@ START_TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
     initialize();
     ck_assert(!is_shown(CKM_RC4) && is_shown(CKM_MD5));
 }
-END_TEST
 
 static CK_ULONG count_interfaces(void)
 {
@@ -203,7 +198,7 @@ static CK_ULONG count_interfaces(void)
 }
 
 /* What a vendor's functions take is not known, so no rule could be enforced there. */
-START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
+TEST_EACH(vendor_interfaces_are_not_offered_under_a_policy, 0, 4)
 {
     CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
     CK_INTERFACE *interface = NULL;
@@ -219,19 +214,8 @@ START_TEST(vendor_interfaces_are_not_offered_under_a_policy)
     EXPECT(get((CK_UTF8CHAR_PTR) "Vendor scripted", NULL, &interface, 0),
            _i == 0 ? CKR_ARGUMENTS_BAD : CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, the_two_calls_are_about_the_filtered_list);
-    tcase_add_test(tcase, a_long_list_that_grows_is_read_in_one_piece);
-    tcase_add_test(tcase, info_is_refused_or_says_the_raised_size);
-    tcase_add_test(tcase, info_says_only_what_is_permitted);
-    tcase_add_test(tcase, a_list_file_behind_a_link_is_read_again_at_each_initialize);
-    tcase_add_loop_test(tcase, vendor_interfaces_are_not_offered_under_a_policy, 0, 4);
-}
 
 int main(void)
 {
-    return run_tests("guard_lists", add_tests);
+    return test_main("guard_lists", set_up, tear_down);
 }

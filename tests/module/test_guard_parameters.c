@@ -100,7 +100,7 @@ static CK_RV derive(const struct nested *from, size_t len_bytes)
     return fn->C_DeriveKey(session, &mechanism, 1, NULL, 0, &key);
 }
 
-START_TEST(an_algorithm_in_a_parameter_is_refused)
+TEST_EACH(an_algorithm_in_a_parameter_is_refused, 0, NESTED)
 {
     const struct nested *one = &nested[_i];
     start(one->denies);
@@ -111,18 +111,16 @@ START_TEST(an_algorithm_in_a_parameter_is_refused)
         EXPECT(derive(one, len_bytes), CKR_OK);
     ck_assert_uint_eq(target_calls_in_all() - calls_before, one->needed * sizeof(CK_ULONG));
 }
-END_TEST
 
-START_TEST(a_near_one_is_not)
+TEST_EACH(a_near_one_is_not, 0, NESTED)
 {
     start(nested[_i].permits);
     EXPECT(derive(&nested[_i], sizeof nested[_i].words), CKR_OK);
     ck_assert_uint_eq(target_calls_in_all() - calls_before, 1);
 }
-END_TEST
 
 /* Mechanism 0 makes RSA keys; in a parameter 0 says that there is nothing. */
-START_TEST(zero_in_a_parameter_is_no_mechanism)
+TEST(zero_in_a_parameter_is_no_mechanism)
 {
     static const struct nested zeros[] = {{.mechanism = CKM_ECDH1_DERIVE},
                                           {.mechanism = 0x4029},
@@ -132,9 +130,8 @@ START_TEST(zero_in_a_parameter_is_no_mechanism)
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
         EXPECT(derive(&zeros[i], sizeof zeros[i].words), CKR_OK);
 }
-END_TEST
 
-START_TEST(mechanisms_that_contain_each_other_end)
+TEST(mechanisms_that_contain_each_other_end)
 {
     CK_ULONG words[8] = {0};
     CK_OBJECT_HANDLE key;
@@ -143,26 +140,15 @@ START_TEST(mechanisms_that_contain_each_other_end)
     start("MD5");
     EXPECT(fn->C_DeriveKey(session, &circle, 1, NULL, 0, &key), CKR_OK);
 }
-END_TEST
 
-START_TEST(audit_permits_what_a_parameter_names)
+TEST(audit_permits_what_a_parameter_names)
 {
     start("SHA1\nx-policy: audit");
     EXPECT(derive(&nested[0], sizeof nested[0].words), CKR_OK);
     ck_assert_uint_eq(messages_with("'SHA1' would refuse CKM_RSA_PKCS_OAEP in C_DeriveKey"), 1);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, an_algorithm_in_a_parameter_is_refused, 0, NESTED);
-    tcase_add_loop_test(tcase, a_near_one_is_not, 0, NESTED);
-    tcase_add_test(tcase, zero_in_a_parameter_is_no_mechanism);
-    tcase_add_test(tcase, mechanisms_that_contain_each_other_end);
-    tcase_add_test(tcase, audit_permits_what_a_parameter_names);
-}
 
 int main(void)
 {
-    return run_tests("guard_parameters", add_tests);
+    return test_main("guard_parameters", set_up, tear_down);
 }

@@ -144,7 +144,7 @@ static const struct judged {
 enum { JUDGED = sizeof judged / sizeof *judged };
 
 /* Tokens differ in which of two values they take, so that none of them may be a denied one. */
-START_TEST(every_value_of_an_attribute_is_judged)
+TEST_EACH(every_value_of_an_attribute_is_judged, 0, JUDGED)
 {
     const struct judged *row = &judged[_i];
     CK_ATTRIBUTE class = NUMBER(CKA_CLASS, private_key), label = {CKA_LABEL, number_2048, 3};
@@ -159,9 +159,8 @@ START_TEST(every_value_of_an_attribute_is_judged)
     all_answer(row->code, strong_first, 4);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
-START_TEST(every_type_of_a_key_is_judged)
+TEST(every_type_of_a_key_is_judged)
 {
     CK_ATTRIBUTE key[] = {NUMBER(CKA_CLASS, private_key), NUMBER(CKA_KEY_TYPE, generic),
                           NUMBER(CKA_KEY_TYPE, aes), NUMBER(CKA_VALUE_LEN, bytes_16)};
@@ -171,9 +170,8 @@ START_TEST(every_type_of_a_key_is_judged)
     all_answer(CKR_KEY_SIZE_RANGE, other, 4);
     all_answer(CKR_OK, one, 3);
 }
-END_TEST
 
-START_TEST(only_keys_are_judged_at_import)
+TEST(only_keys_are_judged_at_import)
 {
     CK_ATTRIBUTE key[] = {NUMBER(CKA_KEY_TYPE, rsa), ARRAY(CKA_MODULUS, number_1024),
                           NUMBER(CKA_CLASS, certificate), NUMBER(CKA_CLASS, private_key)};
@@ -182,10 +180,9 @@ START_TEST(only_keys_are_judged_at_import)
     EXPECT(make_by(CREATE, 0, key, 4), CKR_KEY_SIZE_RANGE);
     EXPECT(make_by(CREATE, 0, NULL, 3), CKR_OK);
 }
-END_TEST
 
 /* The mechanism says what type of key it makes. */
-START_TEST(a_template_need_not_say_the_type)
+TEST(a_template_need_not_say_the_type)
 {
     CK_ATTRIBUTE rsa_1024 = NUMBER(CKA_MODULUS_BITS, bits_1024),
                  rsa_2048 = NUMBER(CKA_MODULUS_BITS, bits_2048),
@@ -207,10 +204,9 @@ START_TEST(a_template_need_not_say_the_type)
     EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, wrong, 2), CKR_OK);
     EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 2), CKR_OK);
 }
-END_TEST
 
 /* The type may stand in one template of a pair, and the size in the other. */
-START_TEST(both_templates_of_a_pair_are_one)
+TEST(both_templates_of_a_pair_are_one)
 {
     CK_MECHANISM mechanism = {UNKNOWN_MECHANISM, NULL, 0};
     CK_ATTRIBUTE type = NUMBER(CKA_KEY_TYPE, rsa), small = NUMBER(CKA_MODULUS_BITS, bits_1024),
@@ -222,10 +218,9 @@ START_TEST(both_templates_of_a_pair_are_one)
            CKR_KEY_SIZE_RANGE);
     EXPECT(fn->C_GenerateKeyPair(session, &mechanism, &type, 1, &large, 1, made, made + 1), CKR_OK);
 }
-END_TEST
 
 /* A copy or a change without any of it says nothing about the key. */
-START_TEST(other_attributes_of_an_object_may_change)
+TEST(other_attributes_of_an_object_may_change)
 {
     CK_ATTRIBUTE label = {CKA_LABEL, number_2048, 3}, size = NUMBER(CKA_MODULUS_BITS, bits_1024);
     start(denying);
@@ -234,10 +229,9 @@ START_TEST(other_attributes_of_an_object_may_change)
     EXPECT(make_by(COPY, 0, &size, 1), CKR_KEY_SIZE_RANGE);
     EXPECT(make_by(SET_ATTRIBUTES, 0, &size, 1), CKR_KEY_SIZE_RANGE);
 }
-END_TEST
 
 /* Where no handle is wanted, templates are judged all the same. */
-START_TEST(no_place_for_a_handle_hides_nothing)
+TEST(no_place_for_a_handle_hides_nothing)
 {
     CK_MECHANISM mechanism = {CKM_AES_KEY_GEN, NULL, 0};
     CK_ATTRIBUTE small = NUMBER(CKA_VALUE_LEN, bytes_16), large = NUMBER(CKA_VALUE_LEN, bytes_32);
@@ -250,7 +244,6 @@ START_TEST(no_place_for_a_handle_hides_nothing)
     EXPECT(fn->C_GenerateKey(session, &mechanism, &large, 1, NULL), CKR_OK);
     EXPECT(fn->C_GenerateKey(session, &mechanism, NULL, 0, NULL), CKR_OK);
 }
-END_TEST
 
 /* As CK_DERIVED_KEY, CK_SP800_108_KDF_PARAMS and CK_SP800_108_FEEDBACK_KDF_PARAMS are laid out. */
 struct derived_key {
@@ -259,7 +252,7 @@ struct derived_key {
     CK_OBJECT_HANDLE *handle;
 };
 
-START_TEST(keys_that_are_derived_besides_are_judged)
+TEST_EACH(keys_that_are_derived_besides_are_judged, 0, 2)
 {
     CK_ATTRIBUTE type = NUMBER(CKA_KEY_TYPE, aes);
     CK_ATTRIBUTE small[] = {type, NUMBER(CKA_VALUE_LEN, bytes_16)},
@@ -283,10 +276,9 @@ START_TEST(keys_that_are_derived_besides_are_judged)
     mechanism.ulParameterLen += sizeof(CK_ULONG);
     EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_OK);
 }
-END_TEST
 
 /* Four keys from one call; their sizes stand in its parameter, and only there. */
-START_TEST(the_sizes_of_tls_keys_are_judged)
+TEST_EACH(the_sizes_of_tls_keys_are_judged, 0, 4)
 {
     static const struct {
         CK_MECHANISM_TYPE mechanism;
@@ -309,22 +301,8 @@ START_TEST(the_sizes_of_tls_keys_are_judged)
     words[rows[_i].word] = 128;
     EXPECT(fn->C_DeriveKey(session, &mechanism, 1, key, 1, NULL), CKR_KEY_SIZE_RANGE);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, every_value_of_an_attribute_is_judged, 0, JUDGED);
-    tcase_add_test(tcase, every_type_of_a_key_is_judged);
-    tcase_add_test(tcase, only_keys_are_judged_at_import);
-    tcase_add_test(tcase, a_template_need_not_say_the_type);
-    tcase_add_test(tcase, both_templates_of_a_pair_are_one);
-    tcase_add_test(tcase, other_attributes_of_an_object_may_change);
-    tcase_add_test(tcase, no_place_for_a_handle_hides_nothing);
-    tcase_add_loop_test(tcase, keys_that_are_derived_besides_are_judged, 0, 2);
-    tcase_add_loop_test(tcase, the_sizes_of_tls_keys_are_judged, 0, 4);
-}
 
 int main(void)
 {
-    return run_tests("guard_templates", add_tests);
+    return test_main("guard_templates", set_up, tear_down);
 }

@@ -75,7 +75,7 @@ static CK_RV verify(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data
     return rv != CKR_OK ? rv : fn->C_Verify(session, data, data_bytes, signature, signature_bytes);
 }
 
-START_TEST(rsa_keys_are_measured)
+TEST_EACH(rsa_keys_are_measured, 0, TOKENS)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
@@ -97,10 +97,9 @@ START_TEST(rsa_keys_are_measured)
     EXPECT(fn->C_SignInit(session, &rsa, large.private),
            bare->C_SignInit(session, &rsa, large.private));
 }
-END_TEST
 
 /* Only when it is unwrapped can its size be seen; then it is gone again, and no handle is left. */
-START_TEST(an_unwrapped_rsa_key_is_measured)
+TEST_EACH(an_unwrapped_rsa_key_is_measured, 0, TOKENS)
 {
     static const CK_MECHANISM_TYPE wrapping[TOKENS] = {0x210a /* AES_KEY_WRAP_PAD */,
                                                        CKM_AES_CBC_PAD};
@@ -146,9 +145,8 @@ START_TEST(an_unwrapped_rsa_key_is_measured)
     EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped),
            CKR_OK);
 }
-END_TEST
 
-START_TEST(curves_are_known)
+TEST_EACH(curves_are_known, 0, TOKENS)
 {
     CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
     CK_ATTRIBUTE denied = {CKA_EC_PARAMS, secp256r1, sizeof secp256r1 - 1};
@@ -166,10 +164,9 @@ START_TEST(curves_are_known)
     EXPECT(sign(&ecdsa, other.private, digest, 32, signature, &signature_bytes), CKR_OK);
     EXPECT(verify(&ecdsa, other.public, digest, 32, signature, signature_bytes), CKR_OK);
 }
-END_TEST
 
 /* A refused operation is over at the token as well: the next one can begin. */
-START_TEST(the_digest_in_a_digest_info_is_seen)
+TEST_EACH(the_digest_in_a_digest_info_is_seen, 0, TOKENS)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
     CK_BYTE signature[SIGNATURE_MOST_BYTES];
@@ -189,10 +186,9 @@ START_TEST(the_digest_in_a_digest_info_is_seen)
         EXPECT(fn->C_SignUpdate(session, md5_info, sizeof md5_info), CKR_DATA_INVALID);
     }
 }
-END_TEST
 
 /* Encrypting with a public key what stands in a signature, and decrypting with the private one what is to be signed. */
-START_TEST(raw_rsa_by_other_functions_is_seen)
+TEST_EACH(raw_rsa_by_other_functions_is_seen, 0, TOKENS)
 {
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0}, raw = {CKM_RSA_X_509, NULL, 0};
     CK_BYTE block[256], output[SIGNATURE_MOST_BYTES];
@@ -225,18 +221,8 @@ START_TEST(raw_rsa_by_other_functions_is_seen)
     EXPECT(fn->C_EncryptInit(session, &rsa, pair.public), CKR_OK);
     EXPECT(fn->C_Encrypt(session, sha256_info, 51, output, &output_bytes), CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, rsa_keys_are_measured, 0, TOKENS);
-    tcase_add_loop_test(tcase, an_unwrapped_rsa_key_is_measured, 0, TOKENS);
-    tcase_add_loop_test(tcase, curves_are_known, 0, TOKENS);
-    tcase_add_loop_test(tcase, the_digest_in_a_digest_info_is_seen, 0, TOKENS);
-    tcase_add_loop_test(tcase, raw_rsa_by_other_functions_is_seen, 0, TOKENS);
-}
 
 int main(void)
 {
-    return run_tests("guard_tokens", add_tests);
+    return test_main("guard_tokens", set_up, tear_down);
 }

@@ -27,7 +27,7 @@ static void draw_until_it_fails(CK_ULONG len_bytes)
     EXPECT(draw_or_fail(session, len_bytes), CKR_DEVICE_ERROR);
 }
 
-START_TEST(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served)
+TEST_EACH(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served, 0, 3 * SIZES * SETTINGS)
 {
     CK_ULONG size = sizes[_i / 3 % SIZES];
     script("C_GenerateRandom: %s once", faults[_i % 3]);
@@ -36,10 +36,9 @@ START_TEST(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served)
         EXPECT(draw_or_fail(session, size), CKR_OK);
     served_once(100 * size / WORD_BYTES);
 }
-END_TEST
 
 /* Far apart they prove nothing. */
-START_TEST(alarms_that_are_not_in_a_row_do_not_add_up)
+TEST(alarms_that_are_not_in_a_row_do_not_add_up)
 {
     session = begin("x-pool-threads: never");
     for (unsigned i = 1; i <= 4; i++) {
@@ -50,9 +49,8 @@ START_TEST(alarms_that_are_not_in_a_row_do_not_add_up)
     }
     served_once(4 * 2 * LENGTH_MOST / WORD_BYTES);
 }
-END_TEST
 
-START_TEST(bytes_that_are_bad_again_and_again_end_it_for_every_length)
+TEST_EACH(bytes_that_are_bad_again_and_again_end_it_for_every_length, 0, FAULTS *SIZES *SETTINGS)
 {
     session = begin(settings[_i / FAULTS / SIZES]);
     EXPECT(draw_or_fail(session, 64), CKR_OK);
@@ -63,10 +61,9 @@ START_TEST(bytes_that_are_bad_again_and_again_end_it_for_every_length)
     ck_assert_uint_le(messages_with(""), 12);
     ck_assert_uint_ge(messages_with("C_Finalize"), 1);
 }
-END_TEST
 
 /* The token is not asked again, because the cause of the failure is not known. */
-START_TEST(a_token_that_recovers_late_is_not_believed_until_finalize)
+TEST_EACH(a_token_that_recovers_late_is_not_believed_until_finalize, 0, SETTINGS)
 {
     session = begin(settings[_i]);
     EXPECT(draw_or_fail(session, 64), CKR_OK);
@@ -91,10 +88,9 @@ START_TEST(a_token_that_recovers_late_is_not_believed_until_finalize)
         EXPECT(draw_or_fail(session, 32), CKR_OK);
     served_once(400);
 }
-END_TEST
 
 /* What the standard lets only the token answer. */
-START_TEST(requests_for_nothing_are_still_the_tokens_to_answer)
+TEST(requests_for_nothing_are_still_the_tokens_to_answer)
 {
     CK_BYTE byte;
     session = begin("");
@@ -105,9 +101,8 @@ START_TEST(requests_for_nothing_are_still_the_tokens_to_answer)
     EXPECT(fn->C_GenerateRandom(session, NULL, 16), CKR_ARGUMENTS_BAD);
     EXPECT(fn->C_GenerateRandom(session + 1, &byte, 1), CKR_SESSION_HANDLE_INVALID);
 }
-END_TEST
 
-START_TEST(one_slot_that_fails_leaves_the_others_alone)
+TEST(one_slot_that_fails_leaves_the_others_alone)
 {
     script("slots 2; C_GenerateRandom in slot 0: stuck");
     session = begin("x-pool-threads: never");
@@ -117,10 +112,9 @@ START_TEST(one_slot_that_fails_leaves_the_others_alone)
         EXPECT(draw_or_fail(session, 64), CKR_OK);
     served_once(160);
 }
-END_TEST
 
 /* The filler meets them, not a caller: what it fetched before is dropped as well. */
-START_TEST(what_the_filler_finds_counts_for_all)
+TEST_EACH(what_the_filler_finds_counts_for_all, 0, FAULTS)
 {
     session = begin("x-pool-max-age: 1min");
     draw_until_filled(session);
@@ -129,7 +123,6 @@ START_TEST(what_the_filler_finds_counts_for_all)
     EXPECT(draw_or_fail(session, 64), CKR_DEVICE_ERROR);
     EXPECT(draw_or_fail(session, LENGTH_MOST), CKR_DEVICE_ERROR);
 }
-END_TEST
 
 enum { THREADS = 4, DRAWS = 200, PIECE = 16 };
 
@@ -157,7 +150,7 @@ static int compare(const void *one, const void *other)
 }
 
 /* _i: the filler; and whether small fetches are well, which say nothing of the others. */
-START_TEST(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself)
+TEST_EACH(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself, 0, 2 * SETTINGS)
 {
     pthread_t threads[THREADS];
     script("C_GenerateRandom: last 1ms; C_GenerateRandom%s: repeat",
@@ -173,10 +166,9 @@ START_TEST(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itsel
     ck_assert_uint_gt(failed_count, THREADS * DRAWS / 2);
     EXPECT(draw_or_fail(session, 64), CKR_DEVICE_ERROR);
 }
-END_TEST
 
 /* Without the pool, the application gets the token as it is. */
-START_TEST(with_the_pool_off_nothing_is_tested_and_nothing_split)
+TEST_EACH(with_the_pool_off_nothing_is_tested_and_nothing_split, 0, FAULTS)
 {
     static const CK_ULONG lengths[] = {1, 8, 16, 64, 1024, 1025, 65536, 1048576, 3 * 1048576};
     static uint8_t buf[3 * 1048576];
@@ -193,27 +185,8 @@ START_TEST(with_the_pool_off_nothing_is_tested_and_nothing_split)
     /* C_Initialize and C_OpenSession besides. */
     ck_assert_uint_eq(target_calls_in_all(), 3 * sizeof lengths / sizeof *lengths + 1 + 2);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served, 0,
-                        3 * SIZES * SETTINGS);
-    tcase_add_test(tcase, alarms_that_are_not_in_a_row_do_not_add_up);
-    tcase_add_loop_test(tcase, bytes_that_are_bad_again_and_again_end_it_for_every_length, 0,
-                        FAULTS * SIZES * SETTINGS);
-    tcase_add_loop_test(tcase, a_token_that_recovers_late_is_not_believed_until_finalize, 0,
-                        SETTINGS);
-    tcase_add_test(tcase, requests_for_nothing_are_still_the_tokens_to_answer);
-    tcase_add_test(tcase, one_slot_that_fails_leaves_the_others_alone);
-    tcase_add_loop_test(tcase, what_the_filler_finds_counts_for_all, 0, FAULTS);
-    tcase_add_loop_test(tcase,
-                        threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself, 0,
-                        2 * SETTINGS);
-    tcase_add_loop_test(tcase, with_the_pool_off_nothing_is_tested_and_nothing_split, 0, FAULTS);
-}
 
 int main(void)
 {
-    return run_tests("health", add_tests);
+    return test_main("health", set_up, tear_down);
 }

@@ -124,7 +124,7 @@ static void is_ours_and_full(const CK_INTERFACE *interface)
     }
 }
 
-START_TEST(the_same_interfaces_are_offered_in_the_same_order)
+TEST_EACH(the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS)
 {
     CK_INTERFACE theirs[INTERFACES_MOST];
     CK_INTERFACE ours[INTERFACES_MOST];
@@ -147,9 +147,8 @@ START_TEST(the_same_interfaces_are_offered_in_the_same_order)
         is_ours_and_full(&ours[i]);
     }
 }
-END_TEST
 
-START_TEST(the_plain_list_has_the_targets_version_and_no_hole)
+TEST_EACH(the_plain_list_has_the_targets_version_and_no_hole, 0, TARGETS)
 {
     CK_FUNCTION_LIST_PTR plain;
     SKIP_IF(!is_installed(_i), "that module is not installed");
@@ -160,9 +159,8 @@ START_TEST(the_plain_list_has_the_targets_version_and_no_hole)
     CK_INTERFACE as_interface = {(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0};
     is_ours_and_full(&as_interface);
 }
-END_TEST
 
-START_TEST(each_offered_interface_can_be_asked_for)
+TEST_EACH(each_offered_interface_can_be_asked_for, 0, TARGETS)
 {
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_ULONG count = INTERFACES_MOST;
@@ -185,9 +183,8 @@ START_TEST(each_offered_interface_can_be_asked_for)
     EXPECT(get_interface(NULL, NULL, &again, 0), CKR_OK);
     ck_assert_ptr_eq(one, again);
 }
-END_TEST
 
-START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
+TEST_EACH(what_is_not_offered_is_an_error_that_touches_nothing, 0, TARGETS)
 {
     CK_INTERFACE never;
     CK_INTERFACE *one = &never;
@@ -213,10 +210,9 @@ START_TEST(what_is_not_offered_is_an_error_that_touches_nothing)
     ck_assert_uint_eq(count, all);
     EXPECT(fn->C_GetFunctionList(NULL), CKR_ARGUMENTS_BAD);
 }
-END_TEST
 
 /* Without a list, without a name, and more of them than there are. */
-START_TEST(odd_interfaces_are_survived)
+TEST_EACH(odd_interfaces_are_survived, 0, 5)
 {
     static const char *const oddities[] = {
         "interfaces null-list 3.0 2.40", "interfaces null-name 3.0 2.40",
@@ -232,10 +228,9 @@ START_TEST(odd_interfaces_are_survived)
     draw(open_session(0, 0), 16, 4096);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
 /* What is not only handed on: each list's own version, and softoken's 2.40 list shows no message flags. */
-START_TEST(each_list_calls_the_same_list_of_the_target)
+TEST(each_list_calls_the_same_list_of_the_target)
 {
     static const unsigned versions[] = {240, 300, 302};
     CK_BYTE bytes[2048];
@@ -258,10 +253,9 @@ START_TEST(each_list_calls_the_same_list_of_the_target)
         EXPECT(list->C_CloseSession(session), CKR_OK);
     }
 }
-END_TEST
 
 /* A target that puts its functions there when it knows what it has. */
-START_TEST(entries_that_change_in_initialize_are_called)
+TEST(entries_that_change_in_initialize_are_called)
 {
     CK_SESSION_INFO info;
     begin_before("scripted", "interfaces 3.0 2.40; changing list");
@@ -272,20 +266,8 @@ START_TEST(entries_that_change_in_initialize_are_called)
     EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
     draw(session, 16, 4096);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS);
-    tcase_add_loop_test(tcase, the_plain_list_has_the_targets_version_and_no_hole, 0, TARGETS);
-    tcase_add_loop_test(tcase, each_offered_interface_can_be_asked_for, 0, TARGETS);
-    tcase_add_loop_test(tcase, what_is_not_offered_is_an_error_that_touches_nothing, 0, TARGETS);
-    tcase_add_loop_test(tcase, odd_interfaces_are_survived, 0, 5);
-    tcase_add_test(tcase, each_list_calls_the_same_list_of_the_target);
-    tcase_add_test(tcase, entries_that_change_in_initialize_are_called);
-}
 
 int main(void)
 {
-    return run_tests("interfaces", add_tests);
+    return test_main("interfaces", set_up, tear_down);
 }

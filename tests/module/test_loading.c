@@ -53,7 +53,7 @@ static unsigned live(CK_FUNCTION_LIST_PTR list, void *args, bool finalizes, CK_R
 }
 
 /* The right answer is what the same program gets from the target alone. */
-START_TEST(without_a_thread_each_load_starts_afresh_as_with_the_target_alone)
+TEST_EACH(without_a_thread_each_load_starts_afresh_as_with_the_target_alone, 0, 6)
 {
     void *const args[] = {&os_locking, &no_threads, NULL};
     CK_RV bare[ANSWERS_MOST];
@@ -75,10 +75,9 @@ START_TEST(without_a_thread_each_load_starts_afresh_as_with_the_target_alone)
                           i, proxied[i], bare[i]);
     }
 }
-END_TEST
 
 /* Its code is run by the thread, so it stays. */
-START_TEST(with_a_thread_it_stays_loaded_and_says_that_it_is_initialized)
+TEST(with_a_thread_it_stays_loaded_and_says_that_it_is_initialized)
 {
     session = begin("x-pool-max-age: 1min");
     draw_until_filled(session);
@@ -97,9 +96,8 @@ START_TEST(with_a_thread_it_stays_loaded_and_says_that_it_is_initialized)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     served_once(1024);
 }
-END_TEST
 
-START_TEST(of_two_loads_the_last_close_unloads)
+TEST(of_two_loads_the_last_close_unloads)
 {
     session = begin("x-pool-threads: never");
     void *again = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
@@ -110,9 +108,8 @@ START_TEST(of_two_loads_the_last_close_unloads)
     unload();
     ck_assert(is_unloaded());
 }
-END_TEST
 
-START_TEST(what_was_hardly_used_unloads_too)
+TEST(what_was_hardly_used_unloads_too)
 {
     proxy_with("");
     unload();
@@ -130,9 +127,8 @@ START_TEST(what_was_hardly_used_unloads_too)
     unload();
     ck_assert(is_unloaded());
 }
-END_TEST
 
-START_TEST(a_target_that_the_program_uses_as_well_stays_as_it_is)
+TEST(a_target_that_the_program_uses_as_well_stays_as_it_is)
 {
     session = begin("");
     CK_FUNCTION_LIST_PTR list = bare_list();
@@ -142,10 +138,9 @@ START_TEST(a_target_that_the_program_uses_as_well_stays_as_it_is)
     EXPECT(list->C_GenerateRandom(session, bytes, 8), CKR_OK);
     EXPECT(list->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
 }
-END_TEST
 
 /* A second target is a copy of the module. */
-START_TEST(a_copy_beside_has_a_life_of_its_own)
+TEST(a_copy_beside_has_a_life_of_its_own)
 {
     session = begin("x-pool-threads: never");
     CK_FUNCTION_LIST_PTR first = fn;
@@ -162,10 +157,9 @@ START_TEST(a_copy_beside_has_a_life_of_its_own)
     draw(session, 16, 4096);
     served_once(1500);
 }
-END_TEST
 
 /* A fork calls handlers; of code that is gone, it may be. */
-START_TEST(a_fork_after_unloading_is_harmless)
+TEST(a_fork_after_unloading_is_harmless)
 {
     SKIP_IF_SANITIZED();
     proxy_with("");
@@ -183,10 +177,9 @@ START_TEST(a_fork_after_unloading_is_harmless)
         fn->C_Finalize(NULL);
     }
 }
-END_TEST
 
 /* Less than the smallest allocation of each: what libc keeps for the moment counts as allocated. */
-START_TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
+TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
 {
     enum { LIVES = 1000, SETTLED = 50, LIVES_MAY_LEAVE_BYTES = 16 * 1024 };
     unsigned descriptors = 0;
@@ -208,9 +201,8 @@ START_TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
     ck_assert_uint_eq(entries_of("/proc/self/fd"), descriptors);
     ck_assert_uint_lt(mallinfo2().uordblks, allocated_bytes + LIVES_MAY_LEAVE_BYTES);
 }
-END_TEST
 
-START_TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
+TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
 {
     unsigned descriptors = 0;
     unsigned mappings = 0;
@@ -235,7 +227,6 @@ START_TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
         ck_assert_uint_le(mappings_of(""), mappings + 10); /* the C library may map a heap or two */
     served_once(100 * 512);
 }
-END_TEST
 
 /* A library's constructor waits for a thread that draws: the loader's lock is held meanwhile. */
 static bool drawn_first;
@@ -253,7 +244,7 @@ static void wait_for_a_first_draw(void)
     pthread_join(thread, NULL);
 }
 
-START_TEST(a_first_draw_does_not_need_the_loader)
+TEST(a_first_draw_does_not_need_the_loader)
 {
     char function[32];
     proxy_with("");
@@ -264,24 +255,8 @@ START_TEST(a_first_draw_does_not_need_the_loader)
     ck_assert_ptr_nonnull(dlopen(target_path("constructor"), RTLD_NOW));
     ck_assert(drawn_first);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, without_a_thread_each_load_starts_afresh_as_with_the_target_alone, 0,
-                        6);
-    tcase_add_test(tcase, with_a_thread_it_stays_loaded_and_says_that_it_is_initialized);
-    tcase_add_test(tcase, of_two_loads_the_last_close_unloads);
-    tcase_add_test(tcase, what_was_hardly_used_unloads_too);
-    tcase_add_test(tcase, a_target_that_the_program_uses_as_well_stays_as_it_is);
-    tcase_add_test(tcase, a_copy_beside_has_a_life_of_its_own);
-    tcase_add_test(tcase, a_fork_after_unloading_is_harmless);
-    tcase_add_test(tcase, a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory);
-    tcase_add_test(tcase, a_hundred_loads_leave_no_descriptor_and_no_mapping);
-    tcase_add_test(tcase, a_first_draw_does_not_need_the_loader);
-}
 
 int main(void)
 {
-    return run_tests("loading", add_tests);
+    return test_main("loading", set_up, tear_down);
 }

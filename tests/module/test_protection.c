@@ -44,7 +44,7 @@ static unsigned long locked_kb(void)
 }
 
 /* Wiped on fork, left out of core files, locked; no page of it is in a child's way or in swap's. */
-START_TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap)
+TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap)
 {
     begin_warm(&no_threads, "");
     unsigned wiped = smaps_list(" wf", mappings, MAPPINGS_MOST);
@@ -62,7 +62,6 @@ START_TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_
     draw(session, 16, 4096);
     ck_assert_uint_gt(locked_kb(), 0);
 }
-END_TEST
 
 /* The superuser may lock without limit, unless it gives that up. */
 static void lock_no_memory(void)
@@ -75,14 +74,13 @@ static void lock_no_memory(void)
     ck_assert_int_eq(setrlimit(RLIMIT_MEMLOCK, &(struct rlimit){0, 0}), 0);
 }
 
-START_TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
+TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
 {
     lock_no_memory();
     begin_warm(&os_locking, "x-pool-max-age: 1min");
     small_draws_are_served_ahead(session);
     ck_assert_uint_eq(locked_kb(), 0);
 }
-END_TEST
 
 /* What some sandboxes do to a program that locks memory. */
 static bool kill_who_locks(void)
@@ -100,7 +98,7 @@ static bool kill_who_locks(void)
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
+TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
 {
     SKIP_IF(!kill_who_locks(), "no seccomp filters here");
     begin_warm(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
@@ -111,7 +109,6 @@ START_TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
     small_draws_are_served_ahead(session);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
 static void live_locking(void)
 {
@@ -122,7 +119,7 @@ static void live_locking(void)
 }
 
 /* And one that is not told so is killed, or this filter proves nothing. */
-START_TEST(the_filter_kills)
+TEST(the_filter_kills)
 {
     int status = 0;
     proxy_with("");
@@ -131,7 +128,6 @@ START_TEST(the_filter_kills)
     SKIP_IF(WIFEXITED(status), "no seccomp filters here");
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
 }
-END_TEST
 
 static atomic_uint refused_calls;
 static atomic_bool has_drawn, cannot_tell;
@@ -182,7 +178,7 @@ static bool it_has_drawn(void)
 }
 
 /* None in the pool, and none in the caller's own fills, but to wake the thread. */
-START_TEST(a_million_draws_cost_no_system_call)
+TEST_EACH(a_million_draws_cost_no_system_call, 0, 2)
 {
     pthread_t thread;
     script("quiet");
@@ -196,10 +192,9 @@ START_TEST(a_million_draws_cost_no_system_call)
     unsigned made = atomic_load(&refused_calls);
     ck_assert_uint_le(made, _i == 0 ? 0U : 10000U);
 }
-END_TEST
 
 /* The page that the kernel takes away when memory is short, and does not write to a checkpoint. */
-START_TEST(without_its_droppable_page_a_pool_serves_nothing_older)
+TEST(without_its_droppable_page_a_pool_serves_nothing_older)
 {
     begin_warm(&os_locking, "x-pool-max-age: 1min");
     SKIP_IF(smaps_list(" dp", mappings, MAPPINGS_MOST) == 0, "this kernel has no such pages");
@@ -215,20 +210,8 @@ START_TEST(without_its_droppable_page_a_pool_serves_nothing_older)
     }
     served_once(5 * 2048);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase,
-                   all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap);
-    tcase_add_test(tcase, where_no_memory_may_be_locked_the_pool_works_unlocked);
-    tcase_add_test(tcase, a_pool_that_is_told_so_never_asks_for_locked_memory);
-    tcase_add_test(tcase, the_filter_kills);
-    tcase_add_loop_test(tcase, a_million_draws_cost_no_system_call, 0, 2);
-    tcase_add_test(tcase, without_its_droppable_page_a_pool_serves_nothing_older);
-}
 
 int main(void)
 {
-    return run_tests("protection", add_tests);
+    return test_main("protection", set_up, tear_down);
 }

@@ -23,7 +23,7 @@ static unsigned own_requests(void)
     return CALLS(C_GenerateRandom, .by = THIS_THREAD);
 }
 
-START_TEST(small_requests_are_served_without_the_token)
+TEST(small_requests_are_served_without_the_token)
 {
     begin_filled("");
     unsigned before = own_requests();
@@ -31,9 +31,8 @@ START_TEST(small_requests_are_served_without_the_token)
     ck_assert_uint_eq(own_requests(), before);
     served_once(500);
 }
-END_TEST
 
-START_TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
+TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
 {
     script("no generator");
     session = begin("");
@@ -41,9 +40,8 @@ START_TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 16), 50);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
-END_TEST
 
-START_TEST(odd_requests_are_the_tokens_to_answer)
+TEST(odd_requests_are_the_tokens_to_answer)
 {
     CK_BYTE bytes[8];
     begin_filled("");
@@ -57,9 +55,8 @@ START_TEST(odd_requests_are_the_tokens_to_answer)
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = 0x7), 1);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .rv = 0xb3), 2);
 }
-END_TEST
 
-START_TEST(large_requests_reach_the_token_as_they_are)
+TEST(large_requests_reach_the_token_as_they_are)
 {
     static CK_BYTE bytes[1024 * 1024];
     begin_filled("");
@@ -73,9 +70,8 @@ START_TEST(large_requests_reach_the_token_as_they_are)
     }
     served_once(sizeof bytes / WORD_BYTES);
 }
-END_TEST
 
-START_TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
+TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
 {
     enum { HUGE = 3 * 1024 * 1024 + 8 };
     static CK_BYTE bytes[HUGE];
@@ -92,9 +88,8 @@ START_TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
     EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, HUGE);
 }
-END_TEST
 
-START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
+TEST_EACH(a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES)
 {
     CK_BYTE bytes[1024] = {0};
     CK_BYTE nothing[1024] = {0};
@@ -107,9 +102,8 @@ START_TEST(a_failed_request_leaves_no_bytes_of_the_token)
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, sizeof bytes);
 }
-END_TEST
 
-START_TEST(errno_is_kept)
+TEST(errno_is_kept)
 {
     CK_BYTE bytes[2048];
     session = begin("");
@@ -124,9 +118,8 @@ START_TEST(errno_is_kept)
     EXPECT(fn->C_SeedRandom(session, bytes, 8), CKR_OK);
     ck_assert_int_eq(errno, ANY_ERRNO);
 }
-END_TEST
 
-START_TEST(an_asynchronous_session_is_the_tokens_alone)
+TEST(an_asynchronous_session_is_the_tokens_alone)
 {
     begin_filled("");
     CK_SESSION_HANDLE asynchronous = open_session(0, CKF_ASYNC_SESSION);
@@ -134,10 +127,9 @@ START_TEST(an_asynchronous_session_is_the_tokens_alone)
     draw(asynchronous, 16, 320);
     ck_assert_uint_eq(own_requests(), before + 20);
 }
-END_TEST
 
 /* The kernel's bytes are mixed into each answer, so no word of the token can be recognised. */
-START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
+TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
 {
     static CK_BYTE bytes[4096];
     struct word word;
@@ -149,22 +141,8 @@ START_TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
         ck_assert(!word_read(bytes + at, &word) || word.counter > words_made());
     EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, small_requests_are_served_without_the_token);
-    tcase_add_test(tcase, without_a_generator_each_request_reaches_the_token_as_it_is);
-    tcase_add_test(tcase, odd_requests_are_the_tokens_to_answer);
-    tcase_add_test(tcase, large_requests_reach_the_token_as_they_are);
-    tcase_add_test(tcase, a_huge_request_is_asked_for_in_pieces_and_all_or_nothing);
-    tcase_add_loop_test(tcase, a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES);
-    tcase_add_test(tcase, errno_is_kept);
-    tcase_add_test(tcase, an_asynchronous_session_is_the_tokens_alone);
-    tcase_add_test(tcase, what_is_mixed_with_the_kernels_bytes_is_not_the_tokens);
-}
 
 int main(void)
 {
-    return run_tests("random", add_tests);
+    return test_main("random", set_up, tear_down);
 }

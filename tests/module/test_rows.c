@@ -112,7 +112,7 @@ static unsigned rows_of(unsigned version)
     return version == 240 ? FUNCTIONS_2_40 : version == 300 ? FUNCTIONS_3_0 : FUNCTIONS_3_2;
 }
 
-START_TEST(every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_answer)
+TEST_EACH(every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_answer, 0, 3)
 {
     static const CK_RV answers[] = {CKR_OK, 0x80004711, CKR_BUFFER_TOO_SMALL, CKR_DEVICE_REMOVED,
                                     CKR_CRYPTOKI_NOT_INITIALIZED};
@@ -124,9 +124,8 @@ START_TEST(every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_a
             if (!is_apart(rows[i].name))
                 row_is_handed_on(&rows[i], answers[a]);
 }
-END_TEST
 
-START_TEST(the_rows_can_be_told_apart)
+TEST(the_rows_can_be_told_apart)
 {
     make_rows();
     for (unsigned i = 0; i < FUNCTIONS_3_2; i++)
@@ -135,19 +134,17 @@ START_TEST(the_rows_can_be_told_apart)
                 ck_assert_msg(rows[i].arguments[a] != rows[i].arguments[b], "%s: %u and %u",
                               rows[i].name, a, b);
 }
-END_TEST
 
-START_TEST(finalize_reaches_its_namesake_with_its_argument)
+TEST(finalize_reaches_its_namesake_with_its_argument)
 {
     load("C_Finalize: fail 0x80004711", 3, 2);
     initialize();
     EXPECT(list->C_Finalize(scratch), 0x80004711);
     ck_assert_uint_eq(LAST_CALL(C_Finalize)->arguments[0], (uintptr_t)scratch);
 }
-END_TEST
 
 /* _i: before there is a target, and in the place of what the target has not. */
-START_TEST(no_row_is_missing_in_any_list)
+TEST_EACH(no_row_is_missing_in_any_list, 0, 2)
 {
     CK_RV rv = _i == 0 ? CKR_CRYPTOKI_NOT_INITIALIZED : CKR_FUNCTION_NOT_SUPPORTED;
     if (_i == 0) {
@@ -163,10 +160,9 @@ START_TEST(no_row_is_missing_in_any_list)
     }
     ck_assert_uint_eq(target_calls_in_all(), 0);
 }
-END_TEST
 
 /* What a target has not stays its own answer, and the rest is handed on. */
-START_TEST(holes_in_the_targets_list_are_no_matter_to_the_other_rows)
+TEST(holes_in_the_targets_list_are_no_matter_to_the_other_rows)
 {
     CK_BYTE bytes[8];
     load("without C_DigestKey C_SetPIN C_GetFunctionStatus", 2, 40);
@@ -177,10 +173,9 @@ START_TEST(holes_in_the_targets_list_are_no_matter_to_the_other_rows)
     EXPECT(list->C_GetFunctionStatus(session), CKR_FUNCTION_NOT_SUPPORTED);
     EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
 }
-END_TEST
 
 /* The target's plain list ends before a page that faults. */
-START_TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
+TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
 {
     script("plain 3.2");
     proxy_before("scripted_plain", "x-pool: off");
@@ -194,20 +189,8 @@ START_TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
         if (!is_apart(rows[i].name))
             row_is_handed_on(&rows[i], CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(
-        tcase, every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_answer, 0, 3);
-    tcase_add_test(tcase, the_rows_can_be_told_apart);
-    tcase_add_test(tcase, finalize_reaches_its_namesake_with_its_argument);
-    tcase_add_loop_test(tcase, no_row_is_missing_in_any_list, 0, 2);
-    tcase_add_test(tcase, holes_in_the_targets_list_are_no_matter_to_the_other_rows);
-    tcase_add_test(tcase, a_plain_list_that_claims_3_2_is_read_no_further_than_2_40);
-}
 
 int main(void)
 {
-    return run_tests("rows", add_tests);
+    return test_main("rows", set_up, tear_down);
 }

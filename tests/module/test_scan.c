@@ -48,7 +48,7 @@ static void nothing_is_found(const char *when)
                   found.held);
 }
 
-START_TEST(a_scan_finds_what_is_there)
+TEST(a_scan_finds_what_is_there)
 {
     begin_with(&no_threads, "x-pool-max-age: 1min");
     draw_and_wipe(70, 16);
@@ -60,10 +60,9 @@ START_TEST(a_scan_finds_what_is_there)
     memset(heap, 0, 64);
     free(heap);
 }
-END_TEST
 
 /* By stripe, by ring, by the caller's own part of a fill, and around the pool. */
-START_TEST(what_was_served_is_found_nowhere)
+TEST_EACH(what_was_served_is_found_nowhere, 0, 7)
 {
     static const struct {
         const char *settings;
@@ -78,9 +77,8 @@ START_TEST(what_was_served_is_found_nowhere)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     nothing_is_found("after C_Finalize");
 }
-END_TEST
 
-START_TEST(what_is_dropped_is_found_nowhere)
+TEST(what_is_dropped_is_found_nowhere)
 {
     begin_with(&no_threads, "x-pool-max-age: 1min");
     draw_and_wipe(300, 16);
@@ -94,10 +92,9 @@ START_TEST(what_is_dropped_is_found_nowhere)
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     nothing_is_found("after the last close");
 }
-END_TEST
 
 /* They are wiped by the next call on the slot. */
-START_TEST(what_is_too_old_is_found_nowhere)
+TEST(what_is_too_old_is_found_nowhere)
 {
     begin_with(&no_threads, "x-pool-max-age: 1min");
     draw_and_wipe(300, 16);
@@ -110,10 +107,9 @@ START_TEST(what_is_too_old_is_found_nowhere)
     ck_assert_uint_eq(found.served, 0);
     ck_assert(found.held == 0 || found.oldest_held > made);
 }
-END_TEST
 
 /* Half of the chunk was written before the token lied. */
-START_TEST(what_failed_the_health_test_is_found_nowhere)
+TEST(what_failed_the_health_test_is_found_nowhere)
 {
     static uint8_t buf[64];
     begin_with(&no_threads, "");
@@ -125,9 +121,8 @@ START_TEST(what_failed_the_health_test_is_found_nowhere)
     EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_DEVICE_ERROR);
     nothing_is_found("after two alarms");
 }
-END_TEST
 
-START_TEST(a_child_finds_nothing)
+TEST(a_child_finds_nothing)
 {
     int status = 0;
     begin_with(&no_threads, "x-pool-max-age: 1min");
@@ -142,7 +137,6 @@ START_TEST(a_child_finds_nothing)
     ck_assert_int_eq(status, 0);
     ck_assert_uint_gt(scan_memory().held, 0);
 }
-END_TEST
 
 static bool cores_are_files(void)
 {
@@ -164,7 +158,7 @@ static bool core_path(char *path, size_t len, pid_t child)
     return access(path, R_OK) == 0;
 }
 
-START_TEST(a_core_file_has_nothing_of_the_pool)
+TEST(a_core_file_has_nothing_of_the_pool)
 {
     struct rlimit limit;
     char path[128];
@@ -197,20 +191,8 @@ START_TEST(a_core_file_has_nothing_of_the_pool)
     ck_assert_uint_ge(found.served, 1);
     ck_assert_uint_eq(found.held, 0);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_scan_finds_what_is_there);
-    tcase_add_loop_test(tcase, what_was_served_is_found_nowhere, 0, 7);
-    tcase_add_test(tcase, what_is_dropped_is_found_nowhere);
-    tcase_add_test(tcase, what_is_too_old_is_found_nowhere);
-    tcase_add_test(tcase, what_failed_the_health_test_is_found_nowhere);
-    tcase_add_test(tcase, a_child_finds_nothing);
-    tcase_add_test(tcase, a_core_file_has_nothing_of_the_pool);
-}
 
 int main(void)
 {
-    return run_tests("scan", add_tests);
+    return test_main("scan", set_up, tear_down);
 }

@@ -130,7 +130,7 @@ static void go_through_bad_times(void)
     draw_sizes(5);
 }
 
-START_TEST(a_life_with_all_that_can_go_wrong_tells_nothing)
+TEST_EACH(a_life_with_all_that_can_go_wrong_tells_nothing, 0, 2 * POLICIES)
 {
     begin_talkative("scripted", policies[_i % POLICIES]);
     EXPECT(fn->C_Initialize(_i < POLICIES ? &os_locking : &no_threads), CKR_OK);
@@ -146,9 +146,8 @@ START_TEST(a_life_with_all_that_can_go_wrong_tells_nothing)
     ck_assert_uint_ge(messages_with("random"), 3);
     nothing_was_told();
 }
-END_TEST
 
-START_TEST(a_token_that_takes_every_key_makes_us_tell_nothing)
+TEST_EACH(a_token_that_takes_every_key_makes_us_tell_nothing, 0, POLICIES)
 {
     begin_talkative("keyring", policies[_i]);
     initialize();
@@ -159,10 +158,9 @@ START_TEST(a_token_that_takes_every_key_makes_us_tell_nothing)
     ck_assert_uint_ge(messages_with("MD5"), 2);
     nothing_was_told();
 }
-END_TEST
 
 /* The target's string may have a PIN in it. */
-START_TEST(a_start_that_fails_does_not_tell_the_targets_string)
+TEST_EACH(a_start_that_fails_does_not_tell_the_targets_string, 0, 4)
 {
     static const char *const lines[] = {"", "x-no-such-key: 1", "x-pool-size: 3 fish",
                                         "x-target-init: twice"};
@@ -174,7 +172,6 @@ START_TEST(a_start_that_fails_does_not_tell_the_targets_string)
     ck_assert_uint_ge(messages_with("p11-proxy"), 1);
     nothing_was_told();
 }
-END_TEST
 
 /* Or a search that finds nothing proves nothing. */
 static void is_found(bool wanted, const char *form, const char *text, size_t len)
@@ -195,7 +192,7 @@ static void is_found_in_hex(const char *form)
     }
 }
 
-START_TEST(a_secret_is_found_in_every_form)
+TEST(a_secret_is_found_in_every_form)
 {
     static const char *const forms[] = {"%02x",    "%02x ", "%02x:", "0x%02x, ",
                                         "\\x%02x", "%d ",   "%d, "};
@@ -215,17 +212,8 @@ START_TEST(a_secret_is_found_in_every_form)
     is_found(false, "another", text,
              (size_t)snprintf(text, sizeof text, "len=%" PRIu64 ".", number + 1));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_secret_is_found_in_every_form);
-    tcase_add_loop_test(tcase, a_life_with_all_that_can_go_wrong_tells_nothing, 0, 2 * POLICIES);
-    tcase_add_loop_test(tcase, a_token_that_takes_every_key_makes_us_tell_nothing, 0, POLICIES);
-    tcase_add_loop_test(tcase, a_start_that_fails_does_not_tell_the_targets_string, 0, 4);
-}
 
 int main(void)
 {
-    return run_tests("silence", add_tests);
+    return test_main("silence", set_up, tear_down);
 }

@@ -19,7 +19,7 @@ static const char *const settings[] = {"x-pool-max-age: 1min",
 
 enum { CODES = sizeof codes / sizeof *codes };
 
-START_TEST(a_token_that_refuses_more_than_256_bytes_is_asked_for_less)
+TEST_EACH(a_token_that_refuses_more_than_256_bytes_is_asked_for_less, 0, 2 * CODES)
 {
     enum { DRAWS = 2000 };
     script("C_GenerateRandom over 256: fail 0x%lx", codes[_i % CODES]);
@@ -31,10 +31,9 @@ START_TEST(a_token_that_refuses_more_than_256_bytes_is_asked_for_less)
     ck_assert_uint_le(messages_with(""), FEW_LINES);
     served_once(DRAWS * 2);
 }
-END_TEST
 
 /* It takes less than it took before: another application has its memory, say. */
-START_TEST(a_limit_that_shrinks_later_is_learned_too)
+TEST_EACH(a_limit_that_shrinks_later_is_learned_too, 0, 2 * CODES)
 {
     static const CK_ULONG limits[] = {4096, 512, 100, 32, 8};
     session = begin(settings[_i / CODES]);
@@ -50,7 +49,6 @@ START_TEST(a_limit_that_shrinks_later_is_learned_too)
     ck_assert_uint_le(messages_with(""), 5 * FEW_LINES);
     served_once(6 * 2 * KIB);
 }
-END_TEST
 
 static const struct limits {
     CK_ULONG min;
@@ -69,7 +67,7 @@ static void limit(const struct limits *l)
            l->code, l->max, l->code);
 }
 
-START_TEST(small_requests_succeed_whatever_sizes_the_token_takes)
+TEST_EACH(small_requests_succeed_whatever_sizes_the_token_takes, 0, 2 * LIMITS)
 {
     static const CK_ULONG sizes[] = {1, 7, 8, 9, 31, 32, 33, 255, 256, 257, 1000, 1023, 1024};
     limit(&limits[_i % LIMITS]);
@@ -80,10 +78,9 @@ START_TEST(small_requests_succeed_whatever_sizes_the_token_takes)
     ck_assert_uint_le(CALLS(C_GenerateRandom, .outcome = FAILED), FEW_REFUSALS);
     served_once(100);
 }
-END_TEST
 
 /* One column of codes, whether something is held, all is dropped just now, or the filler was refused first. */
-START_TEST(the_answer_never_depends_on_what_is_held)
+TEST_EACH(the_answer_never_depends_on_what_is_held, 0, 2 * LIMITS)
 {
     const struct limits *l = &limits[_i % LIMITS];
     limit(l);
@@ -97,9 +94,8 @@ START_TEST(the_answer_never_depends_on_what_is_held)
     }
     served_once(100);
 }
-END_TEST
 
-START_TEST(large_requests_get_the_tokens_own_answer)
+TEST_EACH(large_requests_get_the_tokens_own_answer, 0, LIMITS)
 {
     static const CK_ULONG sizes[] = {1025, 4096, 65535};
     const struct limits *l = &limits[_i];
@@ -112,10 +108,9 @@ START_TEST(large_requests_get_the_tokens_own_answer)
         ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS, .bytes = sizes[i]), calls + 1);
     }
 }
-END_TEST
 
 /* Each caller has the code from the token itself, the filler asks rarely, and no restart is needed. */
-START_TEST(a_token_that_always_fails_is_asked_once_a_request_and_heals)
+TEST_EACH(a_token_that_always_fails_is_asked_once_a_request_and_heals, 0, 6)
 {
     static const CK_RV failures[] = {CKR_DATA_INVALID,    CKR_ARGUMENTS_BAD,
                                      CKR_DEVICE_ERROR,    CKR_USER_NOT_LOGGED_IN,
@@ -133,10 +128,9 @@ START_TEST(a_token_that_always_fails_is_asked_once_a_request_and_heals)
     draw_until_held(session);
     served_once(4);
 }
-END_TEST
 
 /* A minute, in steps of 5 ms, each with a request: the token answers it, and is seldom asked for more. */
-START_TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
+TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
 {
     enum { REQUEST = 24, STEPS = 12000, TRIES_LEAST = 6, TRIES_MOST = 30 };
     static const struct timespec step = {.tv_nsec = 5 * NS_PER_MS};
@@ -152,9 +146,8 @@ START_TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
     ck_assert_uint_ge(tries, TRIES_LEAST);
     ck_assert_uint_le(tries, TRIES_MOST);
 }
-END_TEST
 
-START_TEST(while_the_pool_lasts_an_outage_is_not_noticed)
+TEST_EACH(while_the_pool_lasts_an_outage_is_not_noticed, 0, 3)
 {
     static const CK_RV outages[] = {CKR_FUNCTION_FAILED, CKR_GENERAL_ERROR, CKR_HOST_MEMORY};
     session = begin("x-pool-max-age: 1min");
@@ -170,7 +163,6 @@ START_TEST(while_the_pool_lasts_an_outage_is_not_noticed)
     draw_until_held(session);
     served_once(16);
 }
-END_TEST
 
 /* How long a call lasts, by a clock that goes on while the target sleeps, and hardly otherwise. */
 static void begin_timed(const char *what)
@@ -181,7 +173,7 @@ static void begin_timed(const char *what)
 }
 
 /* A caller of a few bytes waits for the whole call, so a call asks for a whole pool only if that takes no longer. */
-START_TEST(calls_grow_where_bytes_cost_nothing)
+TEST_EACH(calls_grow_where_bytes_cost_nothing, 0, 2)
 {
     static const char *const lasts[] = {"1ms", "20ms"};
     begin_timed(lasts[_i]);
@@ -191,10 +183,9 @@ START_TEST(calls_grow_where_bytes_cost_nothing)
     ck_assert_uint_gt(target_longest_request(), 48 * KIB);
     served_once(80 * KIB);
 }
-END_TEST
 
 /* 1 KiB takes 20 ms, of which other callers of a serial token would have to wait for every one. */
-START_TEST(calls_stay_short_where_bytes_cost)
+TEST(calls_stay_short_where_bytes_cost)
 {
     begin_timed("0ns and 20us a byte");
     draw(session, 32, 8 * KIB);
@@ -202,10 +193,9 @@ START_TEST(calls_stay_short_where_bytes_cost)
     ck_assert_uint_le(target_longest_request(), KIB);
     served_once(KIB);
 }
-END_TEST
 
 /* A process that was stopped, a machine that was busy: the token is not to blame. */
-START_TEST(single_slow_calls_shrink_nothing)
+TEST(single_slow_calls_shrink_nothing)
 {
     begin_timed("0ns");
     for (int i = 0; i < 300; i++)
@@ -225,26 +215,8 @@ START_TEST(single_slow_calls_shrink_nothing)
     clock_true();
     ck_assert_uint_le(CALLS(C_GenerateRandom) - before, 4 * 64 * KIB / longest * 2 + 4);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_token_that_refuses_more_than_256_bytes_is_asked_for_less, 0,
-                        2 * CODES);
-    tcase_add_loop_test(tcase, a_limit_that_shrinks_later_is_learned_too, 0, 2 * CODES);
-    tcase_add_loop_test(tcase, small_requests_succeed_whatever_sizes_the_token_takes, 0,
-                        2 * LIMITS);
-    tcase_add_loop_test(tcase, the_answer_never_depends_on_what_is_held, 0, 2 * LIMITS);
-    tcase_add_loop_test(tcase, large_requests_get_the_tokens_own_answer, 0, LIMITS);
-    tcase_add_loop_test(tcase, a_token_that_always_fails_is_asked_once_a_request_and_heals, 0, 6);
-    tcase_add_test(tcase, a_token_that_fails_is_tried_less_and_less_often_and_not_given_up);
-    tcase_add_loop_test(tcase, while_the_pool_lasts_an_outage_is_not_noticed, 0, 3);
-    tcase_add_loop_test(tcase, calls_grow_where_bytes_cost_nothing, 0, 2);
-    tcase_add_test(tcase, calls_stay_short_where_bytes_cost);
-    tcase_add_test(tcase, single_slow_calls_shrink_nothing);
-}
 
 int main(void)
 {
-    return run_tests("sizing", add_tests);
+    return test_main("sizing", set_up, tear_down);
 }

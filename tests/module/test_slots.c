@@ -48,7 +48,7 @@ static void expect_good_slots_to_work(void)
     }
 }
 
-START_TEST(a_broken_slot_is_no_matter_to_those_beside_it)
+TEST(a_broken_slot_is_no_matter_to_those_beside_it)
 {
     CK_TOKEN_INFO info;
     CK_SESSION_HANDLE session;
@@ -70,14 +70,8 @@ START_TEST(a_broken_slot_is_no_matter_to_those_beside_it)
     expect_good_slots_to_work();
     served_once(1000);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_broken_slot_is_no_matter_to_those_beside_it);
-}
 
 int main(void)
 {
-    return run_tests("slots", add_tests);
+    return test_main("slots", set_up, tear_down);
 }

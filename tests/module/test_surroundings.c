@@ -66,7 +66,7 @@ static int live_as_a_daemon(void)
 }
 
 /* What the program opens next gets the numbers that were ours, and stays as it is. */
-START_TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
+TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
 {
     int status = 0;
     proxy_with("x-pool-max-age: 1min");
@@ -76,7 +76,6 @@ START_TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 static void *whole_life(void *unused)
 {
@@ -89,7 +88,7 @@ static void *whole_life(void *unused)
     return NULL;
 }
 
-START_TEST(a_life_fits_on_the_smallest_stack)
+TEST(a_life_fits_on_the_smallest_stack)
 {
     pthread_t thread;
     pthread_attr_t small;
@@ -100,7 +99,6 @@ START_TEST(a_life_fits_on_the_smallest_stack)
     ck_assert_int_eq(pthread_create(&thread, &small, whole_life, NULL), 0);
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
-END_TEST
 
 static void *draw_for_ever(void *session)
 {
@@ -111,7 +109,7 @@ static void *draw_for_ever(void *session)
 }
 
 /* The target sleeps, so the draw can be cancelled there. */
-START_TEST(a_cancelled_draw_leaves_the_pool_and_the_end_whole)
+TEST_EACH(a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2)
 {
     pthread_t thread;
     script("C_GenerateRandom: last 2ms");
@@ -129,9 +127,8 @@ START_TEST(a_cancelled_draw_leaves_the_pool_and_the_end_whole)
     }
     served_once(1000);
 }
-END_TEST
 
-START_TEST(no_standard_stream_is_taken)
+TEST(no_standard_stream_is_taken)
 {
     struct stat file;
     bool taken = false;
@@ -150,7 +147,6 @@ START_TEST(no_standard_stream_is_taken)
     ck_assert_uint_eq(rv, CKR_OK);
     ck_assert(!taken);
 }
-END_TEST
 
 #define REFUSE(number)                                                                             \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
@@ -249,15 +245,14 @@ static void live_twice_in(void (*enter)(void), const char *log)
     ck_assert_int_eq(status, 0);
 }
 
-START_TEST(nothing_is_written_to_any_file)
+TEST(nothing_is_written_to_any_file)
 {
     SKIP_IF_SANITIZED();
     live_twice_in(enter_read_only_world, "stderr");
     ck_assert_uint_ge(messages_with("version"), 2);
 }
-END_TEST
 
-START_TEST(no_other_program_inherits_a_descriptor)
+TEST_EACH(no_other_program_inherits_a_descriptor, 0, 2)
 {
     char log[128];
     SKIP_IF_SANITIZED();
@@ -265,10 +260,9 @@ START_TEST(no_other_program_inherits_a_descriptor)
     live_twice_in(enter_world_without_inheritance, _i == 0 ? log : "syslog");
     ck_assert_uint_ge(messages_with("version"), _i == 0 ? 2U : 0U);
 }
-END_TEST
 
 /* _i: whether it closes before or after C_Initialize. */
-START_TEST(a_sandbox_costs_speed_only)
+TEST_EACH(a_sandbox_costs_speed_only, 0, 2)
 {
     SKIP_IF_SANITIZED(); /* which needs what the sandbox refuses */
     proxy_with("x-pool-max-age: 1min");
@@ -282,20 +276,8 @@ START_TEST(a_sandbox_costs_speed_only)
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_program_that_closes_all_descriptors_keeps_those_it_opens_later);
-    tcase_add_test(tcase, a_life_fits_on_the_smallest_stack);
-    tcase_add_loop_test(tcase, a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2);
-    tcase_add_test(tcase, no_standard_stream_is_taken);
-    tcase_add_loop_test(tcase, a_sandbox_costs_speed_only, 0, 2);
-    tcase_add_test(tcase, nothing_is_written_to_any_file);
-    tcase_add_loop_test(tcase, no_other_program_inherits_a_descriptor, 0, 2);
-}
 
 int main(void)
 {
-    return run_tests("surroundings", add_tests);
+    return test_main("surroundings", set_up, tear_down);
 }

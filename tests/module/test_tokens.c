@@ -163,7 +163,7 @@ static void nothing_was_drawn_twice(unsigned count)
         ck_assert_msg(memcmp(all[i - 1], all[i], DRAWN_BYTES) != 0, "drawn twice");
 }
 
-START_TEST(threads_on_a_real_token_are_answered_as_by_the_token_alone)
+TEST_EACH(threads_on_a_real_token_are_answered_as_by_the_token_alone, 0, CROWDS *TOKENS *SETTINGS)
 {
     unsigned count = crowds[_i % CROWDS];
     slot = tokens[_i / CROWDS % TOKENS].begin(settings[_i / CROWDS / TOKENS]);
@@ -180,15 +180,8 @@ START_TEST(threads_on_a_real_token_are_answered_as_by_the_token_alone)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     nothing_was_drawn_twice(count);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, threads_on_a_real_token_are_answered_as_by_the_token_alone, 0,
-                        CROWDS * TOKENS * SETTINGS);
-}
 
 int main(void)
 {
-    return run_tests("tokens", add_tests);
+    return test_main("tokens", set_up, tear_down);
 }

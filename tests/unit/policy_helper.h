@@ -129,20 +129,4 @@ static inline struct policy_counts count_of(const struct policy *policy)
     return counts;
 }
 
-/* Runs the cases of one suite. */
-static inline int run_cases(const char *name, const TTest *const *tests, size_t count)
-{
-    Suite *suite = suite_create(name);
-    TCase *cases = tcase_create(name);
-    tcase_set_timeout(cases, HANG_S);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(cases, tests[i]);
-    suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 #endif

@@ -9,7 +9,7 @@
 #include "../check_main.h"
 #include "pool/health.h"
 
-enum { BYTES_MOST = 70 * 1000, ALIGNMENTS = 8, LONG_S = 1200 };
+enum { BYTES_MOST = 70 * 1000, ALIGNMENTS = 8 };
 
 static struct health health;
 static uint8_t space[BYTES_MOST + ALIGNMENTS];
@@ -113,7 +113,7 @@ static const struct {
 
 enum { FAILURES = sizeof failures / sizeof *failures };
 
-START_TEST(a_generator_that_failed_is_noticed_at_every_size_and_alignment)
+TEST_EACH(a_generator_that_failed_is_noticed_at_every_size_and_alignment, 0, FAILURES)
 {
     static const size_t sizes[] = {12,   16,   48,   64,   80,    300,  512,
                                    1000, 1024, 2048, 4096, 32768, 65536};
@@ -128,9 +128,8 @@ START_TEST(a_generator_that_failed_is_noticed_at_every_size_and_alignment)
                           failures[_i].name, sizes[s]);
         }
 }
-END_TEST
 
-START_TEST(a_generator_that_fails_in_the_middle_of_an_answer_is_noticed)
+TEST_EACH(a_generator_that_fails_in_the_middle_of_an_answer_is_noticed, 0, FAILURES)
 {
     static const size_t before[] = {1, 7, 16, 100, 511, 512, 513, 5000, 32000, 33000};
     size_t bad = failures[_i].least_bytes;
@@ -146,9 +145,8 @@ START_TEST(a_generator_that_fails_in_the_middle_of_an_answer_is_noticed)
                           failures[_i].name, before[b]);
         }
 }
-END_TEST
 
-START_TEST(a_run_of_twelve_is_noticed_at_every_place_and_one_of_eight_is_chance)
+TEST(a_run_of_twelve_is_noticed_at_every_place_and_one_of_eight_is_chance)
 {
     for (size_t len_bytes = 12; len_bytes <= 80; len_bytes++)
         for (size_t at = 0; at + 12 <= len_bytes; at++) {
@@ -159,9 +157,8 @@ START_TEST(a_run_of_twelve_is_noticed_at_every_place_and_one_of_eight_is_chance)
             ck_assert_int_eq(tested(space, len_bytes), HEALTH_STUCK);
         }
 }
-END_TEST
 
-START_TEST(a_short_answer_of_one_value_is_noticed_from_nine_bytes_on)
+TEST(a_short_answer_of_one_value_is_noticed_from_nine_bytes_on)
 {
     for (size_t len_bytes = 9; len_bytes <= 12; len_bytes++) {
         memset(space, 0, len_bytes);
@@ -172,9 +169,8 @@ START_TEST(a_short_answer_of_one_value_is_noticed_from_nine_bytes_on)
     memset(space, 0, 8);
     ck_assert_int_eq(tested(space, 8), HEALTH_GOOD);
 }
-END_TEST
 
-START_TEST(nothing_written_is_noticed_at_every_size)
+TEST(nothing_written_is_noticed_at_every_size)
 {
     for (size_t len_bytes = 8; len_bytes <= 4096;
          len_bytes = len_bytes < 1025 ? len_bytes + 1 : len_bytes * 2) {
@@ -182,10 +178,9 @@ START_TEST(nothing_written_is_noticed_at_every_size)
         ck_assert_int_eq(tested(space, len_bytes), HEALTH_UNWRITTEN);
     }
 }
-END_TEST
 
 /* By a token that cuts a length short, or skips the first bytes. */
-START_TEST(eight_bytes_that_were_not_written_are_noticed_at_either_end)
+TEST(eight_bytes_that_were_not_written_are_noticed_at_either_end)
 {
     static const size_t lengths[] = {16, 17, 23, 24, 64, 100, 1000, 1024, 4096, 65536};
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
@@ -199,9 +194,8 @@ START_TEST(eight_bytes_that_were_not_written_are_noticed_at_either_end)
             ck_assert_int_eq(tested(space, lengths[l]), HEALTH_UNWRITTEN);
         }
 }
-END_TEST
 
-START_TEST(a_gap_in_the_middle_is_noticed)
+TEST(a_gap_in_the_middle_is_noticed)
 {
     uint8_t prefilled[1024];
     health_prefill(prefilled, sizeof prefilled);
@@ -211,9 +205,8 @@ START_TEST(a_gap_in_the_middle_is_noticed)
         ck_assert_int_eq(tested(space, sizeof prefilled), HEALTH_UNWRITTEN);
     }
 }
-END_TEST
 
-START_TEST(an_answer_that_begins_as_one_of_the_last_did_is_noticed)
+TEST(an_answer_that_begins_as_one_of_the_last_did_is_noticed)
 {
     good_bytes(0, space, 4096);
     ck_assert_int_eq(health_test(&health, space, 4096), HEALTH_GOOD);
@@ -228,10 +221,9 @@ START_TEST(an_answer_that_begins_as_one_of_the_last_did_is_noticed)
     ck_assert_int_eq(health_test(&health, space, 16), HEALTH_REPEATED);
     ck_assert_int_eq(health_test(&health, space, 15), HEALTH_GOOD); /* too short to tell */
 }
-END_TEST
 
 /* Too long for one answer to show it, but not for the next ones. */
-START_TEST(a_period_longer_than_an_answer_is_noticed_in_the_next_ones)
+TEST(a_period_longer_than_an_answer_is_noticed_in_the_next_ones)
 {
     good_bytes(0, space, 1000);
     enum health_result last = HEALTH_GOOD;
@@ -239,9 +231,8 @@ START_TEST(a_period_longer_than_an_answer_is_noticed_in_the_next_ones)
         last = health_test(&health, space + answer * 200 % 1000, 200);
     ck_assert_int_eq(last, HEALTH_REPEATED);
 }
-END_TEST
 
-START_TEST(a_start_forgets_the_answers_before_it)
+TEST(a_start_forgets_the_answers_before_it)
 {
     good_bytes(0, space, 1024);
     ck_assert_int_eq(health_test(&health, space, 1024), HEALTH_GOOD);
@@ -249,27 +240,24 @@ START_TEST(a_start_forgets_the_answers_before_it)
     ck_assert_int_eq(health_test(&health, space, 1024), HEALTH_GOOD);
     ck_assert_int_eq(health_test(&health, space, 1024), HEALTH_REPEATED);
 }
-END_TEST
 
-START_TEST(without_a_key_nothing_is_remembered)
+TEST(without_a_key_nothing_is_remembered)
 {
     memset(&health, 0, sizeof health);
     good_bytes(0, space, 1024);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(health_test(&health, space, 1024), HEALTH_GOOD);
 }
-END_TEST
 
-START_TEST(what_is_remembered_does_not_show_the_answers)
+TEST(what_is_remembered_does_not_show_the_answers)
 {
     good_bytes(0, space, 1024);
     ck_assert_int_eq(health_test(&health, space, 1024), HEALTH_GOOD);
     for (size_t at = 0; at + 8 <= 1024; at++)
         ck_assert_ptr_null(memmem(&health, sizeof health, space + at, 8));
 }
-END_TEST
 
-START_TEST(the_kernels_bytes_are_good)
+TEST(the_kernels_bytes_are_good)
 {
     enum { MB = 1000 * 1000 };
     size_t left = getenv("TESTS_LONG") != NULL ? (size_t)10000 * MB : (size_t)50 * MB;
@@ -284,16 +272,14 @@ START_TEST(the_kernels_bytes_are_good)
         left -= len_bytes < left ? len_bytes : left;
     }
 }
-END_TEST
 
-START_TEST(each_result_has_a_text)
+TEST(each_result_has_a_text)
 {
     for (int result = HEALTH_GOOD; result <= HEALTH_REPEATED; result++)
         for (int other = HEALTH_GOOD; other < result; other++)
             ck_assert_str_ne(health_text((enum health_result)result),
                              health_text((enum health_result)other));
 }
-END_TEST
 
 static void set_up(void)
 {
@@ -303,29 +289,9 @@ static void set_up(void)
     ck_assert(health.remembers);
 }
 
-static void add_tests(TCase *tcase)
-{
-    if (getenv("TESTS_LONG") != NULL)
-        tcase_set_timeout(tcase, LONG_S);
-    tcase_add_loop_test(tcase, a_generator_that_failed_is_noticed_at_every_size_and_alignment, 0,
-                        FAILURES);
-    tcase_add_loop_test(tcase, a_generator_that_fails_in_the_middle_of_an_answer_is_noticed, 0,
-                        FAILURES);
-    tcase_add_test(tcase, a_run_of_twelve_is_noticed_at_every_place_and_one_of_eight_is_chance);
-    tcase_add_test(tcase, a_short_answer_of_one_value_is_noticed_from_nine_bytes_on);
-    tcase_add_test(tcase, nothing_written_is_noticed_at_every_size);
-    tcase_add_test(tcase, eight_bytes_that_were_not_written_are_noticed_at_either_end);
-    tcase_add_test(tcase, a_gap_in_the_middle_is_noticed);
-    tcase_add_test(tcase, an_answer_that_begins_as_one_of_the_last_did_is_noticed);
-    tcase_add_test(tcase, a_period_longer_than_an_answer_is_noticed_in_the_next_ones);
-    tcase_add_test(tcase, a_start_forgets_the_answers_before_it);
-    tcase_add_test(tcase, without_a_key_nothing_is_remembered);
-    tcase_add_test(tcase, what_is_remembered_does_not_show_the_answers);
-    tcase_add_test(tcase, the_kernels_bytes_are_good);
-    tcase_add_test(tcase, each_result_has_a_text);
-}
-
 int main(void)
 {
-    return check_main("health", set_up, NULL, add_tests);
+    if (getenv("TESTS_LONG") != NULL)
+        setenv("CK_TIMEOUT_MULTIPLIER", "10", 1);
+    return test_main("health", set_up, NULL);
 }

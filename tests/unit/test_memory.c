@@ -50,7 +50,7 @@ static void expect_all_wiped(void)
     ck_assert_mem_eq(bytes, zeros, CAPACITY);
 }
 
-START_TEST(a_ring_gives_what_it_got_in_order_for_many_rounds)
+TEST_EACH(a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6)
 {
     size_t held = 0;
     srandom((unsigned)_i);
@@ -64,9 +64,8 @@ START_TEST(a_ring_gives_what_it_got_in_order_for_many_rounds)
     get(held);
     expect_all_wiped();
 }
-END_TEST
 
-START_TEST(a_ring_has_one_region_open_and_none_without_room)
+TEST(a_ring_has_one_region_open_and_none_without_room)
 {
     size_t len;
     ck_assert_ptr_eq(ring_open(&ring, &memory, 1, CAPACITY + 1, &len), bytes);
@@ -81,9 +80,8 @@ START_TEST(a_ring_has_one_region_open_and_none_without_room)
     ck_assert_ptr_eq(ring_open(&ring, &memory, 10, 20, &len), bytes);
     ck_assert_uint_eq(len, 10);
 }
-END_TEST
 
-START_TEST(the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning)
+TEST(the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning)
 {
     put(1, 500, 0, 1);
     put(1, 490, 0, 2);
@@ -93,9 +91,8 @@ START_TEST(the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginni
     ck_assert_uint_eq(ring.held_bytes, 0);
     expect_all_wiped();
 }
-END_TEST
 
-START_TEST(the_oldest_go_first_and_no_time_is_too_young)
+TEST(the_oldest_go_first_and_no_time_is_too_young)
 {
     ck_assert_int_eq(ring_oldest_ns(&ring), INT64_MAX);
     ck_assert_uint_eq(ring_oldest_bytes(&ring), 0);
@@ -118,9 +115,8 @@ START_TEST(the_oldest_go_first_and_no_time_is_too_young)
     }
     ck_assert_uint_eq(ring.held_bytes, 0);
 }
-END_TEST
 
-START_TEST(a_move_across_segments_tells_the_oldest_time)
+TEST(a_move_across_segments_tells_the_oldest_time)
 {
     uint8_t buf[25];
     put(1, 10, 0, 5);
@@ -128,10 +124,9 @@ START_TEST(a_move_across_segments_tells_the_oldest_time)
     ck_assert_int_eq(ring_move(&ring, &memory, buf, sizeof buf), 5);
     ck_assert_int_eq(ring_move(&ring, &memory, buf, 5), 7);
 }
-END_TEST
 
 /* At every alignment, and without a byte before or behind. */
-START_TEST(a_copy_wipes_what_it_copied_and_nothing_else)
+TEST(a_copy_wipes_what_it_copied_and_nothing_else)
 {
     uint8_t from[160], to[160], before[160];
     size_t wrong = 0;
@@ -153,7 +148,6 @@ START_TEST(a_copy_wipes_what_it_copied_and_nothing_else)
     ck_assert_mem_eq(before, (const uint8_t[sizeof before]){0}, sizeof before);
     wipe_bytes(NULL, 0);
 }
-END_TEST
 
 static struct try_lock lock;
 static unsigned long guarded;
@@ -168,7 +162,7 @@ static void *count_up(void *unused)
     return unused;
 }
 
-START_TEST(a_lock_is_held_by_one)
+TEST(a_lock_is_held_by_one)
 {
     pthread_t threads[4];
     ck_assert(try_lock_acquire(&lock));
@@ -181,13 +175,11 @@ START_TEST(a_lock_is_held_by_one)
     ck_assert_uint_eq(guarded, 400000);
     ck_assert(try_lock_acquire(&lock));
 }
-END_TEST
 
-START_TEST(a_mutex_of_zero_bytes_is_a_free_one)
+TEST(a_mutex_of_zero_bytes_is_a_free_one)
 {
     ck_assert(zero_is_unlocked());
 }
-END_TEST
 
 static int ended(pid_t child)
 {
@@ -199,7 +191,7 @@ static int ended(pid_t child)
 
 enum { MAPPED = 10000 };
 
-START_TEST(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote)
+TEST_EACH(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3)
 {
     void *mapped;
     errno = EDOM;
@@ -223,9 +215,8 @@ START_TEST(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote)
     wipeonfork_unmap(mapped, MAPPED);
     ck_assert_int_eq(errno, EDOM);
 }
-END_TEST
 
-START_TEST(a_droppable_page_is_zero_in_a_child)
+TEST(a_droppable_page_is_zero_in_a_child)
 {
     _Atomic uint64_t *page = droppable_map();
     SKIP_IF(page == NULL, "this kernel has no MAP_DROPPABLE");
@@ -238,9 +229,8 @@ START_TEST(a_droppable_page_is_zero_in_a_child)
     droppable_unmap(page);
     droppable_unmap(NULL);
 }
-END_TEST
 
-START_TEST(nonsense_lengths_are_refused)
+TEST(nonsense_lengths_are_refused)
 {
     void *mapped = &lock;
     ck_assert_int_eq(wipeonfork_map(&mapped, 0), -ENOMEM);
@@ -249,24 +239,8 @@ START_TEST(nonsense_lengths_are_refused)
     ck_assert_ptr_eq(mapped, &lock);
     wipeonfork_unmap(NULL, 1);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6);
-    tcase_add_test(tcase, a_ring_has_one_region_open_and_none_without_room);
-    tcase_add_test(tcase, the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning);
-    tcase_add_test(tcase, the_oldest_go_first_and_no_time_is_too_young);
-    tcase_add_test(tcase, a_move_across_segments_tells_the_oldest_time);
-    tcase_add_test(tcase, a_copy_wipes_what_it_copied_and_nothing_else);
-    tcase_add_test(tcase, a_lock_is_held_by_one);
-    tcase_add_test(tcase, a_mutex_of_zero_bytes_is_a_free_one);
-    tcase_add_loop_test(tcase, a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3);
-    tcase_add_test(tcase, a_droppable_page_is_zero_in_a_child);
-    tcase_add_test(tcase, nonsense_lengths_are_refused);
-}
 
 int main(void)
 {
-    return check_main("memory", NULL, NULL, add_tests);
+    return test_main("memory", NULL, NULL);
 }

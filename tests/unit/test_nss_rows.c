@@ -27,20 +27,14 @@ typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
                    "NSS's header has another place for " #member " of " #type);
 #include "guard/parameters.def"
 
-START_TEST(there_are_as_many_rows_as_the_3_0_list_has)
+TEST(there_are_as_many_rows_as_the_3_0_list_has)
 {
     ck_assert_uint_eq(sizeof(CK_FUNCTION_LIST_3_0), (FUNCTIONS_3_0 + 1) * sizeof(void *));
     ck_assert_uint_eq(offsetof(struct p11_functions, C_EncapsulateKey),
                       sizeof(CK_FUNCTION_LIST_3_0));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, there_are_as_many_rows_as_the_3_0_list_has);
-}
 
 int main(void)
 {
-    return check_main("nss_rows", NULL, NULL, add_tests);
+    return test_main("nss_rows", NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #define MD5   0x210
 #define SHA_1 0x220
 
-START_TEST(separators_and_case_are_harmless)
+TEST(separators_and_case_are_harmless)
 {
     static const char *const lists[] = {"MD5, SHA1",     "md5,sha-1",        "MD5 ,  SHA1",
                                         "MD5,\tSHA1",    ",MD5,,SHA1,",      " ckm_MD5 , SHA1 ,",
@@ -19,18 +19,16 @@ START_TEST(separators_and_case_are_harmless)
         policy_free(policy);
     }
 }
-END_TEST
 
-START_TEST(no_item_at_all_is_no_policy)
+TEST(no_item_at_all_is_no_policy)
 {
     ck_assert_ptr_null(policy_of("", NULL));
     ck_assert_ptr_null(policy_of(" ,, ", NULL));
     ck_assert_ptr_null(policy_of("\"\"", NULL));
     ck_assert_ptr_null(policy_of(NULL, NULL));
 }
-END_TEST
 
-START_TEST(ten_thousand_items_on_a_line_are_as_two)
+TEST(ten_thousand_items_on_a_line_are_as_two)
 {
     char *list = malloc(200000), *to = list;
     for (int i = 0; i < 10000; i++)
@@ -42,9 +40,8 @@ START_TEST(ten_thousand_items_on_a_line_are_as_two)
     policy_free(policy);
     free(list);
 }
-END_TEST
 
-START_TEST(a_mechanism_may_be_named_by_number)
+TEST(a_mechanism_may_be_named_by_number)
 {
     static const struct {
         const char *list;
@@ -71,9 +68,8 @@ START_TEST(a_mechanism_may_be_named_by_number)
         policy_free(policy);
     }
 }
-END_TEST
 
-START_TEST(what_is_no_number_of_a_mechanism_is_refused)
+TEST(what_is_no_number_of_a_mechanism_is_refused)
 {
     static const char *const forms[] = {"0x1FFFFFFFFFFFFFFFF",
                                         "-1",
@@ -94,23 +90,22 @@ START_TEST(what_is_no_number_of_a_mechanism_is_refused)
         refuses(forms[i], NULL, "mechanism number");
     refuses("1234x", NULL, "no known algorithm");
 }
-END_TEST
 
-START_TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
+TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
 {
-    static const char *const unknown[][2] = {{"CKM_SHA1", "(nearest: CKM_SHA_1): 'CKM_SHA1'"},
-                                             {"secp192k2", "(nearest: secp192k1)"},
-                                             {"something else", "or curve: 'something else'"},
-                                             {"RSA keySise < 2048", "'RSA keySise < 2048'"},
-                                             {"MD5withRAS", "nearest: MD5withRSA"},
-                                             {"include", "'include'"},
-                                             /* What looks like a list, and is none. */
-                                             {"MD5 SHA1", "'MD5 SHA1'"},
-                                             {"\"MD5\", \"SHA1\"", "'MD5\"'"},
-                                             {"MD5,\xc2\xa0SHA1", "'\\xc2\\xa0SHA1'"},
-                                             {"MD5 # no more",
-                                              "a comment needs a line of its own: 'MD5 # no more'"},
-                                             {"MessageDigest.MD5", "'MessageDigest.MD5'"}};
+    static const char *const unknown[][2] = {
+        {"CKM_SHA1", "(nearest: CKM_SHA_1): 'CKM_SHA1'"},
+        {"secp192k2", "(nearest: secp192k1)"},
+        {"something else", "or curve: 'something else'"},
+        {"RSA keySise < 2048", "'RSA keySise < 2048'"},
+        {"MD5withRAS", "nearest: MD5withRSA"},
+        {"include", "'include'"},
+        /* What looks like a list, and is none. */
+        {"MD5 SHA1", "'MD5 SHA1'"},
+        {"\"MD5\", \"SHA1\"", "'MD5\"'"},
+        {"MD5,\xc2\xa0SHA1", "'\\xc2\\xa0SHA1'"},
+        {"MD5 # no more", "a comment needs a line of its own: 'MD5 # no more'"},
+        {"MessageDigest.MD5", "'MessageDigest.MD5'"}};
 
     refuses("MD5, SHA257", NULL,
             "proxy.module:7: x-disabled-algorithms has no known algorithm, mechanism or curve "
@@ -118,9 +113,8 @@ START_TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
     for (size_t i = 0; i < COUNT_OF(unknown); i++)
         refuses(unknown[i][0], NULL, unknown[i][1]);
 }
-END_TEST
 
-START_TEST(what_came_is_quoted_short_and_without_control_characters)
+TEST(what_came_is_quoted_short_and_without_control_characters)
 {
     char item[5000];
     memset(item, 'x', sizeof item);
@@ -129,9 +123,8 @@ START_TEST(what_came_is_quoted_short_and_without_control_characters)
     refuses(item, NULL, "'\\x1bxxx");
     ck_assert_uint_lt(strlen(policy_error.text), 300);
 }
-END_TEST
 
-START_TEST(malformed_conditions_are_refused)
+TEST(malformed_conditions_are_refused)
 {
     static const char *const bad[][2] = {
         {"RSA keySize", "no <=, <, =="},
@@ -161,9 +154,8 @@ START_TEST(malformed_conditions_are_refused)
         sprintf(many + strlen(many), " & keySize != %d", 2 * i);
     refuses(many, NULL, "more conditions");
 }
-END_TEST
 
-START_TEST(a_date_denies_from_the_day_after)
+TEST(a_date_denies_from_the_day_after)
 {
     static const struct {
         const char *list;
@@ -189,10 +181,9 @@ START_TEST(a_date_denies_from_the_day_after)
         policy_free(after);
     }
 }
-END_TEST
 
 /* Each beside MD5, because a list of nothing else is refused. */
-START_TEST(what_has_no_effect_says_why)
+TEST(what_has_no_effect_says_why)
 {
     static const char *const items[][2] = {
         {"anon", "TLS cipher suites"},
@@ -234,9 +225,8 @@ START_TEST(what_has_no_effect_says_why)
     }
     policy_free(policy_of("MD5 denyAfter 2099-01-01", NULL));
 }
-END_TEST
 
-START_TEST(a_padding_that_java_does_itself_is_refused_with_what_to_write)
+TEST(a_padding_that_java_does_itself_is_refused_with_what_to_write)
 {
     refuses("MD5, AES/CBC/PKCS5Padding", NULL, "write CKM_AES_CBC or CKM_AES_CBC_PAD");
     refuses("aes/ecb/pkcs5padding", NULL, "write CKM_AES_ECB)");
@@ -249,9 +239,8 @@ START_TEST(a_padding_that_java_does_itself_is_refused_with_what_to_write)
     ck_assert(denies("AES/CBC/NoPadding", NULL, ckm("CKM_AES_CBC")));
     ck_assert(denies("RSA/ECB/PKCS1Padding", NULL, ckm("CKM_RSA_PKCS")));
 }
-END_TEST
 
-START_TEST(audit_is_handed_back)
+TEST(audit_is_handed_back)
 {
     struct policy_sources sources = {
         .list = "MD5", .list_from = "f", .list_line = 1, .audit = true};
@@ -264,23 +253,8 @@ START_TEST(audit_is_handed_back)
     ck_assert(!policy_is_audit(policy) && !policy_is_audit(NULL));
     policy_free(policy);
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        separators_and_case_are_harmless,
-        no_item_at_all_is_no_policy,
-        ten_thousand_items_on_a_line_are_as_two,
-        a_mechanism_may_be_named_by_number,
-        what_is_no_number_of_a_mechanism_is_refused,
-        an_unknown_name_is_refused_with_file_line_item_and_the_nearest,
-        what_came_is_quoted_short_and_without_control_characters,
-        malformed_conditions_are_refused,
-        a_date_denies_from_the_day_after,
-        what_has_no_effect_says_why,
-        a_padding_that_java_does_itself_is_refused_with_what_to_write,
-        audit_is_handed_back,
-    };
-    return run_cases("policy items", tests, COUNT_OF(tests));
+    return test_main("policy items", NULL, NULL);
 }

@@ -25,7 +25,7 @@ static bool key_denied(const char *list, const char *mechanism, uint64_t type, u
     return is;
 }
 
-START_TEST(sizes_that_conditions_name_are_denied)
+TEST(sizes_that_conditions_name_are_denied)
 {
     static const struct {
         const char *list;
@@ -65,9 +65,8 @@ START_TEST(sizes_that_conditions_name_are_denied)
                       "%s: %llu", sizes[i].list, (unsigned long long)sizes[i].bits);
     ck_assert(!denies("RSA keySize < 2048", NULL, ckm("CKM_RSA_PKCS")));
 }
-END_TEST
 
-START_TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
+TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
 {
     static const struct {
         const char *list, *mechanism;
@@ -113,9 +112,8 @@ START_TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
     ck_assert_ptr_null(denied(policy, 0x80001234));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(the_smallest_key_is_raised_as_the_rules_demand)
+TEST(the_smallest_key_is_raised_as_the_rules_demand)
 {
     static const struct {
         const char *mechanism;
@@ -145,9 +143,8 @@ START_TEST(the_smallest_key_is_raised_as_the_rules_demand)
     ck_assert_uint_eq(policy_min_key_bits(policy, 0x80001234), 0);
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(keys_are_looked_at_where_a_rule_may_deny_one)
+TEST(keys_are_looked_at_where_a_rule_may_deny_one)
 {
     struct policy *policy =
         policy_of("RSA keySize < 2048, secp192r1, 0x80001234 keySize < 9", NULL);
@@ -164,7 +161,6 @@ START_TEST(keys_are_looked_at_where_a_rule_may_deny_one)
               !policy_looks_at_keys_of(policy, ckm("CKM_RSA_PKCS")));
     policy_free(policy);
 }
-END_TEST
 
 /* secp192r1, or another group, as explicit parameters with only what is looked at. */
 #define EXPLICIT(order)                                                                            \
@@ -200,7 +196,7 @@ static bool curve_denied(const char *list, uint64_t type, const char *der, size_
     return is;
 }
 
-START_TEST(a_curve_is_denied_by_each_of_its_names_and_in_every_form)
+TEST(a_curve_is_denied_by_each_of_its_names_and_in_every_form)
 {
     static const struct {
         const char *list;
@@ -248,10 +244,9 @@ START_TEST(a_curve_is_denied_by_each_of_its_names_and_in_every_form)
                           rows[i].denied,
                       "%zu: %s", i, rows[i].list);
 }
-END_TEST
 
 /* Two curves of one order are one if the parameters are spelled out. */
-START_TEST(a_twin_in_explicit_parameters_is_no_way_out)
+TEST(a_twin_in_explicit_parameters_is_no_way_out)
 {
     for (size_t i = 0; i < CURVES; i++) {
         if (strcmp(curves[i].names, "brainpoolP256r1") != 0)
@@ -266,9 +261,8 @@ START_TEST(a_twin_in_explicit_parameters_is_no_way_out)
     }
     ck_abort_msg("no brainpoolP256r1");
 }
-END_TEST
 
-START_TEST(while_curves_are_ruled_an_unknown_one_is_denied)
+TEST(while_curves_are_ruled_an_unknown_one_is_denied)
 {
     static const struct {
         const char *der;
@@ -311,9 +305,8 @@ START_TEST(while_curves_are_ruled_an_unknown_one_is_denied)
     ck_assert_ptr_null(policy_key(policy, NO_MECHANISM, &key, NULL));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(a_parameter_set_is_denied_by_name)
+TEST(a_parameter_set_is_denied_by_name)
 {
     static const struct {
         uint64_t type, set;
@@ -330,7 +323,6 @@ START_TEST(a_parameter_set_is_denied_by_name)
     ck_assert(policy_has_key_rules(policy));
     policy_free(policy);
 }
-END_TEST
 
 #define MD5_INFO                                                                                   \
     "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10"                     \
@@ -353,7 +345,7 @@ static bool digest_denied(const char *list, const char *text, const char *data, 
     return is;
 }
 
-START_TEST(a_denied_digest_is_found_in_a_digest_info_and_in_no_other_data)
+TEST(a_denied_digest_is_found_in_a_digest_info_and_in_no_other_data)
 {
     static const char *const lists[] = {"MD5", "MD5withRSA", "CKM_MD5", "CKM_MD5_RSA_PKCS", "RSA"};
 
@@ -375,20 +367,8 @@ START_TEST(a_denied_digest_is_found_in_a_digest_info_and_in_no_other_data)
     ck_assert(!digest_denied("MD5", NULL, BYTES(MD5_INFO "x")));
     ck_assert(!digest_denied("MD5", NULL, BYTES("MD5")));
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        sizes_that_conditions_name_are_denied,
-        a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms,
-        the_smallest_key_is_raised_as_the_rules_demand,
-        keys_are_looked_at_where_a_rule_may_deny_one,
-        a_curve_is_denied_by_each_of_its_names_and_in_every_form,
-        a_twin_in_explicit_parameters_is_no_way_out,
-        while_curves_are_ruled_an_unknown_one_is_denied,
-        a_parameter_set_is_denied_by_name,
-        a_denied_digest_is_found_in_a_digest_info_and_in_no_other_data,
-    };
-    return run_cases("policy keys", tests, COUNT_OF(tests));
+    return test_main("policy keys", NULL, NULL);
 }

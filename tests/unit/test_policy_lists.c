@@ -23,7 +23,7 @@ static bool denies_k256(const struct policy *policy)
     return policy_key(policy, NO_MECHANISM, &key, NULL) != NULL;
 }
 
-START_TEST(keys_of_the_jdk_that_end_so_are_joined_with_the_inline_list)
+TEST(keys_of_the_jdk_that_end_so_are_joined_with_the_inline_list)
 {
     struct policy *policy = policy_of("RC4", "jdk.tls.disabledAlgorithms=MD5\n"
                                              "jdk.certpath.disabledAlgorithms=SHA1\n"
@@ -43,9 +43,8 @@ START_TEST(keys_of_the_jdk_that_end_so_are_joined_with_the_inline_list)
         policy_warnings, ":6: mine.disabledAlgorithms is a key of which nothing is in force"));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(separators_comments_and_escapes_are_those_of_java)
+TEST(separators_comments_and_escapes_are_those_of_java)
 {
     static const char *const denying[] = {
         KEY " MD5\n",
@@ -80,9 +79,8 @@ START_TEST(separators_comments_and_escapes_are_those_of_java)
     for (size_t i = 0; i < COUNT_OF(others); i++)
         ck_assert_msg(!file_denies(others[i], MD5) && file_denies(others[i], RC4), "%s", others[i]);
 }
-END_TEST
 
-START_TEST(an_item_is_found_in_its_own_line)
+TEST(an_item_is_found_in_its_own_line)
 {
     struct policy *policy = policy_of(NULL, "# 1\n\n" KEY " = \\\n  RC4, \\\n  MD5, SHA1, \\\n\n");
     ck_assert_uint_eq(denied(policy, RC4)->line, 4);
@@ -90,9 +88,8 @@ START_TEST(an_item_is_found_in_its_own_line)
     ck_assert_uint_eq(denied(policy, SHA_1)->line, 5);
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(the_last_of_two_equal_keys_holds_and_that_is_said)
+TEST(the_last_of_two_equal_keys_holds_and_that_is_said)
 {
     struct policy *policy = policy_of(NULL, KEY "=MD5\n" KEY "=RC4\n");
     ck_assert_ptr_null(denied(policy, MD5));
@@ -101,9 +98,8 @@ START_TEST(the_last_of_two_equal_keys_holds_and_that_is_said)
     ck_assert_ptr_nonnull(strstr(policy_warnings, ":1: " KEY " comes again later"));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(ecdh_means_cipher_suites_in_a_tls_key_and_mechanisms_elsewhere)
+TEST(ecdh_means_cipher_suites_in_a_tls_key_and_mechanisms_elsewhere)
 {
     const uint64_t ecdh = ckm("CKM_ECDH1_DERIVE");
     struct policy *policy = policy_of(NULL, KEY "=MD5, ECDH\n");
@@ -115,9 +111,8 @@ START_TEST(ecdh_means_cipher_suites_in_a_tls_key_and_mechanisms_elsewhere)
     ck_assert(file_denies(KEY "=MD5, ECDH\njdk.jar.disabledAlgorithms=ecdh\n", ecdh));
     ck_assert(!file_denies(KEY "=ECDHE, MD5\n", ecdh));
 }
-END_TEST
 
-START_TEST(a_date_in_a_key_about_signed_files_or_certificates_has_no_effect)
+TEST(a_date_in_a_key_about_signed_files_or_certificates_has_no_effect)
 {
     static const char *const keys[] = {"jdk.jar.", "jdk.certpath.", "jdk.tls.", "jdk.security."};
     char text[200];
@@ -130,9 +125,8 @@ START_TEST(a_date_in_a_key_about_signed_files_or_certificates_has_no_effect)
     }
     ck_assert(denies("SHA1 denyAfter 2019-01-01", NULL, SHA_1));
 }
-END_TEST
 
-START_TEST(an_inclusion_of_the_named_curves_is_followed)
+TEST(an_inclusion_of_the_named_curves_is_followed)
 {
     struct policy *policy =
         policy_of(NULL, "jdk.disabled.namedCurves = secp256k1, \\\n secp224k1\n" KEY
@@ -163,10 +157,9 @@ START_TEST(an_inclusion_of_the_named_curves_is_followed)
     refuses("include jdk.disabled.namedCurves", NULL, "no list file has");
     refuses("include other", NULL, "'include other'");
 }
-END_TEST
 
 /* "include PATH" at the place of a key. */
-START_TEST(included_files_are_joined_and_later_keys_hold)
+TEST(included_files_are_joined_and_later_keys_hold)
 {
     char folder[] = "/tmp/p11-proxy-lists-XXXXXX", path[64], text[256];
     ck_assert_ptr_nonnull(mkdtemp(folder));
@@ -199,9 +192,8 @@ START_TEST(included_files_are_joined_and_later_keys_hold)
     ck_assert_msg(strstr(policy_error.text, ":1: include: ") != NULL, "%s", policy_error.text);
     rmdir(folder);
 }
-END_TEST
 
-START_TEST(unknown_names_in_a_file_are_warnings_one_a_name)
+TEST(unknown_names_in_a_file_are_warnings_one_a_name)
 {
     struct policy *policy =
         policy_of(NULL, KEY "=Foo, MD5, FOO\njdk.jar.disabledAlgorithms=foo, Foo keySize < 3\n");
@@ -224,16 +216,14 @@ START_TEST(unknown_names_in_a_file_are_warnings_one_a_name)
     policy_free(policy);
     free(text);
 }
-END_TEST
 
-START_TEST(a_malformed_condition_in_a_file_is_an_error)
+TEST(a_malformed_condition_in_a_file_is_an_error)
 {
     refuses(NULL, "a=b\n" KEY "=\\\n RSA keySize < x\n",
             ":3: " KEY " has no number of bits behind keySize and its operator: 'RSA keySize < x'");
 }
-END_TEST
 
-START_TEST(a_file_of_which_nothing_takes_effect_is_never_an_empty_policy)
+TEST(a_file_of_which_nothing_takes_effect_is_never_an_empty_policy)
 {
     static const char *const empty[] = {
         "",
@@ -260,9 +250,8 @@ START_TEST(a_file_of_which_nothing_takes_effect_is_never_an_empty_policy)
     refuses("anon", KEY "=MD5\n", "proxy.module:7: x-disabled-algorithms lists nothing");
     policy_free(policy_of("MD5", KEY "=MD5\n"));
 }
-END_TEST
 
-START_TEST(a_file_that_was_cut_off_or_malformed_is_refused_with_its_line)
+TEST(a_file_that_was_cut_off_or_malformed_is_refused_with_its_line)
 {
     refuses(NULL, KEY "=MD5, \\", "its last line goes on");
     refuses(NULL, KEY "=MD5, \\\n", "its last line goes on");
@@ -272,7 +261,6 @@ START_TEST(a_file_that_was_cut_off_or_malformed_is_refused_with_its_line)
     policy_free(policy_of(NULL, KEY "=MD5"));
     ck_assert_ptr_nonnull(strstr(policy_warnings, "does not end with a line end"));
 }
-END_TEST
 
 static void refuses_path(const char *path, int code, const char *should)
 {
@@ -285,7 +273,7 @@ static void refuses_path(const char *path, int code, const char *should)
     ck_assert_ptr_eq(strstr(policy_error.text, place), policy_error.text);
 }
 
-START_TEST(what_is_no_readable_regular_text_file_is_refused_at_once)
+TEST(what_is_no_readable_regular_text_file_is_refused_at_once)
 {
     char path[] = "/tmp/p11-proxy-fifo-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(path));
@@ -304,7 +292,6 @@ START_TEST(what_is_no_readable_regular_text_file_is_refused_at_once)
     refuses_path(large, -EINVAL, "NUL byte");
     unlink(large);
 }
-END_TEST
 
 /* A mebibyte of the same, then an end. */
 static char *repeated(const char *start, const char *one, const char *end)
@@ -316,7 +303,7 @@ static char *repeated(const char *start, const char *one, const char *end)
     return text;
 }
 
-START_TEST(deep_and_long_files_do_not_hang)
+TEST(deep_and_long_files_do_not_hang)
 {
     static const char *const parts[][3] = {
         {KEY "=MD5", ",\\\n ", "RC4\n"},
@@ -334,25 +321,8 @@ START_TEST(deep_and_long_files_do_not_hang)
     refuses(NULL, text, "one key-size rule more than can be held");
     free(text);
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        keys_of_the_jdk_that_end_so_are_joined_with_the_inline_list,
-        separators_comments_and_escapes_are_those_of_java,
-        an_item_is_found_in_its_own_line,
-        the_last_of_two_equal_keys_holds_and_that_is_said,
-        ecdh_means_cipher_suites_in_a_tls_key_and_mechanisms_elsewhere,
-        a_date_in_a_key_about_signed_files_or_certificates_has_no_effect,
-        an_inclusion_of_the_named_curves_is_followed,
-        included_files_are_joined_and_later_keys_hold,
-        unknown_names_in_a_file_are_warnings_one_a_name,
-        a_malformed_condition_in_a_file_is_an_error,
-        a_file_of_which_nothing_takes_effect_is_never_an_empty_policy,
-        a_file_that_was_cut_off_or_malformed_is_refused_with_its_line,
-        what_is_no_readable_regular_text_file_is_refused_at_once,
-        deep_and_long_files_do_not_hang,
-    };
-    return run_cases("policy lists", tests, COUNT_OF(tests));
+    return test_main("policy lists", NULL, NULL);
 }

@@ -3,7 +3,7 @@
 
 #include "policy/names.h"
 
-START_TEST(the_56_names_deny_and_permit_as_the_jdk_does)
+TEST(the_56_names_deny_and_permit_as_the_jdk_does)
 {
     struct policy *policy = NULL;
     ck_assert_int_eq(policy_try(&policy, NULL, "names-56.security", NOW_S), 0);
@@ -18,9 +18,8 @@ START_TEST(the_56_names_deny_and_permit_as_the_jdk_does)
     ck_assert_uint_eq(policy_name(policy, "brainpoolp512R1")->line, 10);
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(names_are_taken_apart_and_have_synonyms)
+TEST(names_are_taken_apart_and_have_synonyms)
 {
     struct policy *policy = policy_of("SHA1, DES, SHA-512", NULL);
     judges_names(policy, true,
@@ -31,18 +30,16 @@ START_TEST(names_are_taken_apart_and_have_synonyms)
                  "SHA512/224withRSA");
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(names_and_numbers_of_mechanisms_answer_as_the_mechanism)
+TEST(names_and_numbers_of_mechanisms_answer_as_the_mechanism)
 {
     struct policy *policy = policy_of("MD5, 0x80001234", NULL);
     judges_names(policy, true, "CKM_MD5_RSA_PKCS|ckm_md5|0x210|528|0x80001234");
     judges_names(policy, false, "0x80001235|CKM_SHA_1|99999999999999999999999");
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(fifty_six_thousand_names_are_each_found)
+TEST(fifty_six_thousand_names_are_each_found)
 {
     char *text = malloc(1024 * 1024), *to = text, name[32];
     to += sprintf(to, "jdk.tls.disabledAlgorithms=MD5");
@@ -59,9 +56,8 @@ START_TEST(fifty_six_thousand_names_are_each_found)
     policy_free(policy);
     free(text);
 }
-END_TEST
 
-START_TEST(case_is_folded_for_letters_alone)
+TEST(case_is_folded_for_letters_alone)
 {
     for (int c = 1; c < 256; c++) {
         for (int d = 1; d < 256; d++) {
@@ -71,9 +67,8 @@ START_TEST(case_is_folded_for_letters_alone)
         }
     }
 }
-END_TEST
 
-START_TEST(a_name_that_is_listed_is_found_whatever_its_conditions)
+TEST(a_name_that_is_listed_is_found_whatever_its_conditions)
 {
     struct policy *policy = policy_of("MD5, RSA keySize < 2048, SHA1 jdkCA, anon, TripleDES", NULL);
     ck_assert_str_eq(policy_listed(policy, "rsa")->text, "RSA keySize < 2048");
@@ -84,9 +79,8 @@ START_TEST(a_name_that_is_listed_is_found_whatever_its_conditions)
     ck_assert_ptr_null(policy_listed(policy, "no such name"));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(parts_are_split_as_java_splits_them)
+TEST(parts_are_split_as_java_splits_them)
 {
     static const struct {
         const char *name, *parts;
@@ -112,18 +106,8 @@ START_TEST(parts_are_split_as_java_splits_them)
         ck_assert_str_eq(joined, splits[i].parts);
     }
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        the_56_names_deny_and_permit_as_the_jdk_does,
-        names_are_taken_apart_and_have_synonyms,
-        names_and_numbers_of_mechanisms_answer_as_the_mechanism,
-        fifty_six_thousand_names_are_each_found,
-        case_is_folded_for_letters_alone,
-        a_name_that_is_listed_is_found_whatever_its_conditions,
-        parts_are_split_as_java_splits_them,
-    };
-    return run_cases("policy names", tests, COUNT_OF(tests));
+    return test_main("policy names", NULL, NULL);
 }

@@ -44,7 +44,7 @@ static bool is_compared(struct policy *policy, const char *list_name)
 }
 
 /* Each *.security and *.config of tests/policy is understood without a warning. */
-START_TEST(list_files_print_as_committed)
+TEST(list_files_print_as_committed)
 {
     DIR *folder = opendir(".");
     struct dirent *entry;
@@ -65,18 +65,16 @@ START_TEST(list_files_print_as_committed)
     ck_assert_uint_ge(count, 8);
     ck_assert_uint_ge(compared, 3);
 }
-END_TEST
 
-START_TEST(an_inline_list_prints_as_committed)
+TEST(an_inline_list_prints_as_committed)
 {
     char *list = contents_of("inline.list");
     ck_assert_ptr_nonnull(list);
     ck_assert(is_compared(policy_of(list, NULL), "inline.list"));
     free(list);
 }
-END_TEST
 
-START_TEST(no_policy_and_control_characters_print_harmlessly)
+TEST(no_policy_and_control_characters_print_harmlessly)
 {
     char *text = text_of(NULL);
     ck_assert_str_eq(text, "policy: none\n");
@@ -89,9 +87,8 @@ START_TEST(no_policy_and_control_characters_print_harmlessly)
     free(text);
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_an_error)
+TEST(a_full_disk_is_an_error)
 {
     FILE *full = fopen("/dev/full", "w");
     SKIP_IF(full == NULL, "there is no /dev/full here");
@@ -101,15 +98,8 @@ START_TEST(a_full_disk_is_an_error)
     policy_free(policy);
     fclose(full);
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        list_files_print_as_committed,
-        an_inline_list_prints_as_committed,
-        no_policy_and_control_characters_print_harmlessly,
-        a_full_disk_is_an_error,
-    };
-    return run_cases("policy print", tests, COUNT_OF(tests));
+    return test_main("policy print", NULL, NULL);
 }

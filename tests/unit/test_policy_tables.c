@@ -14,21 +14,19 @@ static void every_one_is_in_our_table(const struct header_mechanism *theirs)
     ck_assert_uint_ge(count, 300);
 }
 
-START_TEST(every_mechanism_of_p11_kit_is_in_the_table_with_its_value)
+TEST(every_mechanism_of_p11_kit_is_in_the_table_with_its_value)
 {
     every_one_is_in_our_table(p11_kit_mechanisms);
 }
-END_TEST
 
 #ifdef HAVE_NSS
-START_TEST(every_mechanism_of_nss_is_in_the_table_with_its_value)
+TEST(every_mechanism_of_nss_is_in_the_table_with_its_value)
 {
     every_one_is_in_our_table(nss_mechanisms);
 }
-END_TEST
 #endif
 
-START_TEST(no_number_and_no_name_of_a_mechanism_stands_twice)
+TEST(no_number_and_no_name_of_a_mechanism_stands_twice)
 {
     for (size_t i = 0; i < MECHANISMS; i++) {
         const char *name = NULL;
@@ -42,9 +40,8 @@ START_TEST(no_number_and_no_name_of_a_mechanism_stands_twice)
     }
     ck_assert_uint_ge(MECHANISMS, 560);
 }
-END_TEST
 
-START_TEST(a_mechanism_is_called_by_its_first_name_or_its_number)
+TEST(a_mechanism_is_called_by_its_first_name_or_its_number)
 {
     char text[48];
 
@@ -53,9 +50,8 @@ START_TEST(a_mechanism_is_called_by_its_first_name_or_its_number)
     ck_assert_str_eq(mechanism_name(0x100000210, text, sizeof text), "0x100000210");
     ck_assert_str_eq(mechanism_name(7, text, 8), "CKM_RIP");
 }
-END_TEST
 
-START_TEST(generators_are_known_by_their_keys)
+TEST(generators_are_known_by_their_keys)
 {
     for (size_t i = 0; i < KEY_TYPES; i++) {
         ck_assert_ptr_eq(key_type_find(key_types[i].number), &key_types[i]);
@@ -70,10 +66,9 @@ START_TEST(generators_are_known_by_their_keys)
     ck_assert_ptr_null(key_type_generated(NO_MECHANISM));
     ck_assert_ptr_null(key_type_generated(ckm("CKM_RSA_PKCS")));
 }
-END_TEST
 
 /* It tells curves apart, but not a curve from its twin in other coordinates. */
-START_TEST(curves_of_one_order_are_twins)
+TEST(curves_of_one_order_are_twins)
 {
     for (size_t i = 0; i < CURVES; i++)
         for (size_t j = 0; j < i; j++) {
@@ -84,9 +79,8 @@ START_TEST(curves_of_one_order_are_twins)
         }
     ck_assert_uint_ge(CURVES, 88);
 }
-END_TEST
 
-START_TEST(digests_name_mechanisms_that_are_made_of_them)
+TEST(digests_name_mechanisms_that_are_made_of_them)
 {
     for (size_t i = 0; i < DIGESTS; i++) {
         const struct digest *digest = &digests[i];
@@ -103,20 +97,8 @@ START_TEST(digests_name_mechanisms_that_are_made_of_them)
                       hmac);
     }
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        every_mechanism_of_p11_kit_is_in_the_table_with_its_value,
-#ifdef HAVE_NSS
-        every_mechanism_of_nss_is_in_the_table_with_its_value,
-#endif
-        no_number_and_no_name_of_a_mechanism_stands_twice,
-        a_mechanism_is_called_by_its_first_name_or_its_number,
-        generators_are_known_by_their_keys,
-        curves_of_one_order_are_twins,
-        digests_name_mechanisms_that_are_made_of_them,
-    };
-    return run_cases("policy tables", tests, COUNT_OF(tests));
+    return test_main("policy tables", NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void check_each(const struct policy *policy, const char *list, bool is_de
     }
 }
 
-START_TEST(an_item_denies_the_mechanisms_that_it_stands_for)
+TEST(an_item_denies_the_mechanisms_that_it_stands_for)
 {
     for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
         struct policy *policy = policy_of(verdicts[i].list, NULL);
@@ -95,9 +95,8 @@ START_TEST(an_item_denies_the_mechanisms_that_it_stands_for)
         policy_free(policy);
     }
 }
-END_TEST
 
-START_TEST(unknown_numbers_are_permitted_and_none_is_cut)
+TEST(unknown_numbers_are_permitted_and_none_is_cut)
 {
     static const uint64_t numbers[] = {0x7fff,     0x8000,      0x7fffffff,         0x80000143,
                                        0xffffffff, 0x100000210, 0x8000000000000210, UINT64_MAX};
@@ -107,9 +106,8 @@ START_TEST(unknown_numbers_are_permitted_and_none_is_cut)
         ck_assert_ptr_null(denied(policy, numbers[i]));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(the_rule_that_denies_is_the_first_and_tells_its_origin)
+TEST(the_rule_that_denies_is_the_first_and_tells_its_origin)
 {
     struct policy *policy = policy_of("RC4, MD5withRSA, MD5, RSA", NULL);
     const struct policy_rule *rule = denied(policy, ckm("CKM_MD5_RSA_PKCS"));
@@ -121,9 +119,8 @@ START_TEST(the_rule_that_denies_is_the_first_and_tells_its_origin)
     ck_assert_str_eq(denied(policy, ckm("CKM_RSA_PKCS"))->text, "RSA");
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(a_mechanism_is_denied_by_its_own_name_and_no_other_with_it)
+TEST(a_mechanism_is_denied_by_its_own_name_and_no_other_with_it)
 {
     for (size_t i = 0; i < MECHANISMS; i++) {
         char list[64];
@@ -135,9 +132,8 @@ START_TEST(a_mechanism_is_denied_by_its_own_name_and_no_other_with_it)
         policy_free(policy);
     }
 }
-END_TEST
 
-START_TEST(thousands_of_vendor_numbers_are_each_found)
+TEST(thousands_of_vendor_numbers_are_each_found)
 {
     char *list = malloc(300000), *to = list;
     for (unsigned i = 0; i < 20000; i++)
@@ -148,10 +144,9 @@ START_TEST(thousands_of_vendor_numbers_are_each_found)
     policy_free(policy);
     free(list);
 }
-END_TEST
 
 /* "Service.Algorithm" of jdk.crypto.disabledAlgorithms. */
-START_TEST(a_service_limits_an_item_to_its_uses)
+TEST(a_service_limits_an_item_to_its_uses)
 {
     static const char text[] =
         "jdk.crypto.disabledAlgorithms=MessageDigest.MD5, KeyStore.JKS, \\\n"
@@ -186,9 +181,8 @@ START_TEST(a_service_limits_an_item_to_its_uses)
     ck_assert_ptr_null(policy_mechanism(policy, ckm("CKM_RSA_PKCS_KEY_PAIR_GEN"), USE_OTHER));
     policy_free(policy);
 }
-END_TEST
 
-START_TEST(no_policy_permits_everything)
+TEST(no_policy_permits_everything)
 {
     struct key_info key = key_info_of(key_type_find(0));
     key.bits = 1;
@@ -204,18 +198,8 @@ START_TEST(no_policy_permits_everything)
     ck_assert(!policy_has_key_rules(NULL));
     policy_free(NULL);
 }
-END_TEST
 
 int main(void)
 {
-    const TTest *const tests[] = {
-        an_item_denies_the_mechanisms_that_it_stands_for,
-        unknown_numbers_are_permitted_and_none_is_cut,
-        the_rule_that_denies_is_the_first_and_tells_its_origin,
-        a_mechanism_is_denied_by_its_own_name_and_no_other_with_it,
-        thousands_of_vendor_numbers_are_each_found,
-        a_service_limits_an_item_to_its_uses,
-        no_policy_permits_everything,
-    };
-    return run_cases("policy verdicts", tests, COUNT_OF(tests));
+    return test_main("policy verdicts", NULL, NULL);
 }

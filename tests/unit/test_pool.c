@@ -10,7 +10,7 @@
 static uint8_t piece[POOL_TAKE_MAX];
 static const uint8_t zeros[POOL_TAKE_MAX];
 
-START_TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
+TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
 {
     struct pool *idle;
     struct pool_fetch f;
@@ -25,9 +25,8 @@ START_TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
     pool_free(idle);
     pool_free(NULL);
 }
-END_TEST
 
-START_TEST(a_capacity_out_of_range_is_refused)
+TEST_EACH(a_capacity_out_of_range_is_refused, 0, 2)
 {
     struct pool *none = NULL;
     ck_assert_int_eq(pool_create(&none, POOL_CAPACITY_MIN - 1, NULL), -EINVAL);
@@ -36,10 +35,9 @@ START_TEST(a_capacity_out_of_range_is_refused)
     ck_assert_int_eq(pool_create(&none, _i == 0 ? POOL_CAPACITY_MIN : POOL_CAPACITY_MAX, NULL), 0);
     pool_free(none);
 }
-END_TEST
 
 /* What a draw gets is what the token wrote next, whatever the size of draws and however slices and ring take turns. */
-START_TEST(what_went_in_comes_out_once_and_in_order)
+TEST_EACH(what_went_in_comes_out_once_and_in_order, 1, 65)
 {
     size_t size = (size_t)_i;
     raise_target(16 * KIB);
@@ -56,17 +54,15 @@ START_TEST(what_went_in_comes_out_once_and_in_order)
     ck_assert_uint_lt(left, size);
     ck_assert_uint_eq(pool_held_bytes(pool), left);
 }
-END_TEST
 
-START_TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
+TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
 {
     fetch(8);
     ck_assert_int_eq(take(0, piece, POOL_TAKE_MAX), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, sizeof piece);
 }
-END_TEST
 
-START_TEST(a_draw_writes_no_byte_behind_its_own)
+TEST(a_draw_writes_no_byte_behind_its_own)
 {
     raise_target(4 * KIB);
     for (size_t size = 1; size < POOL_TAKE_MAX; size += size < 40 ? 1 : 61) {
@@ -77,9 +73,8 @@ START_TEST(a_draw_writes_no_byte_behind_its_own)
         ck_assert_mem_eq(piece + size, piece + size + 1, sizeof piece - size - 1);
     }
 }
-END_TEST
 
-START_TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
+TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
 {
     raise_target(CAPACITY);
     for (unsigned slice = 0; slice < POOL_SLICES; slice++)
@@ -89,9 +84,8 @@ START_TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
     ck_assert_uint_eq(draws_of_ring(), 1);
     ck_assert_uint_eq(drawn_bytes(), 16 * draws_of_slices() + KIB);
 }
-END_TEST
 
-START_TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
+TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
 {
     raise_target(CAPACITY);
     ck_assert_int_ne(take(1, piece, 8), POOL_MISS);
@@ -103,9 +97,8 @@ START_TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
     ck_assert_uint_eq(left, 0);
     ck_assert_uint_eq(pool_held_bytes(pool), 0);
 }
-END_TEST
 
-START_TEST(only_bytes_that_are_good_are_held)
+TEST(only_bytes_that_are_good_are_held)
 {
     struct pool_fetch f;
     ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
@@ -119,9 +112,8 @@ START_TEST(only_bytes_that_are_good_are_held)
     ck_assert_uint_eq(pool_held_bytes(pool), 88);
     ck_assert_uint_eq(words_in_memory(), 11);
 }
-END_TEST
 
-START_TEST(a_fetch_shorter_than_its_callers_request_gives_it_all)
+TEST(a_fetch_shorter_than_its_callers_request_gives_it_all)
 {
     ck_assert_uint_eq(fetch_most(pool, 8, 8), 0);
     struct pool_fetch f;
@@ -132,9 +124,8 @@ START_TEST(a_fetch_shorter_than_its_callers_request_gives_it_all)
     ck_assert_uint_eq(serve_words(piece, 16), 0);
     ck_assert_uint_eq(pool_held_bytes(pool), 0);
 }
-END_TEST
 
-START_TEST(there_is_one_fetch_at_a_time)
+TEST(there_is_one_fetch_at_a_time)
 {
     struct pool_fetch first, second;
     ck_assert(pool_fetch_begin(pool, 512, 8, &first));
@@ -143,9 +134,8 @@ START_TEST(there_is_one_fetch_at_a_time)
     ck_assert(pool_fetch_begin(pool, 512, 8, &second));
     pool_fetch_end(pool, &second, 0, NULL, 0);
 }
-END_TEST
 
-START_TEST(what_the_token_did_not_write_is_seen_by_the_health_test)
+TEST(what_the_token_did_not_write_is_seen_by_the_health_test)
 {
     struct pool_fetch f;
     raise_target(2 * KIB);
@@ -154,7 +144,6 @@ START_TEST(what_the_token_did_not_write_is_seen_by_the_health_test)
     ck_assert_int_eq(health_test(pool_health(pool), f.bytes, f.len_bytes), HEALTH_UNWRITTEN);
     pool_fetch_end(pool, &f, 0, NULL, 0);
 }
-END_TEST
 
 static struct pool_fetch in_flight;
 
@@ -169,7 +158,7 @@ static void hold_everywhere(void)
     ck_assert_uint_ne(words_in_memory(), 0);
 }
 
-START_TEST(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away)
+TEST_EACH(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0, POOL_DROP_CAUSES)
 {
     hold_everywhere();
     struct pool_counts before = counts();
@@ -186,9 +175,8 @@ START_TEST(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away)
     ck_assert_uint_ne(fetch(8), 0);
     ck_assert_uint_ne(take_all(8), 0);
 }
-END_TEST
 
-START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
+TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
 {
     hold_everywhere();
     pool_stop(pool);
@@ -207,10 +195,9 @@ START_TEST(a_stopped_pool_is_empty_and_can_be_started_again)
     ck_assert_uint_ne(fetch(8), 0);
     ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
 }
-END_TEST
 
 /* Whatever happened to it, a word is in the pool's memory as long as it is held, and not a moment longer. */
-START_TEST(memory_has_the_words_that_are_held_and_no_other)
+TEST(memory_has_the_words_that_are_held_and_no_other)
 {
     raise_target(8 * KIB);
     for (size_t size = 8; size <= POOL_TAKE_MAX; size *= 2) {
@@ -225,7 +212,6 @@ START_TEST(memory_has_the_words_that_are_held_and_no_other)
     ck_assert_int_eq(take(0, piece, KIB), POOL_MISS);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
-END_TEST
 
 static int finds_nothing_and_starts_afresh(void)
 {
@@ -245,7 +231,7 @@ static int finds_nothing_and_starts_afresh(void)
     return take(0, piece, 8) == POOL_MISS ? 6 : 0;
 }
 
-START_TEST(a_child_finds_nothing_and_can_start_afresh)
+TEST_EACH(a_child_finds_nothing_and_can_start_afresh, 0, WAYS_TO_FORK)
 {
     hold_everywhere();
     size_t held = words_in_memory();
@@ -257,9 +243,8 @@ START_TEST(a_child_finds_nothing_and_can_start_afresh)
     pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
     ck_assert_uint_ne(take_all(8), 0);
 }
-END_TEST
 
-START_TEST(errno_is_kept)
+TEST(errno_is_kept)
 {
     struct pool *other;
     struct pool_fetch f;
@@ -281,30 +266,8 @@ START_TEST(errno_is_kept)
     ck_assert_int_eq(rc, -ENOMEM);
     ck_assert_int_eq(errno, EDOM);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, a_pool_that_was_not_started_holds_nothing_and_fetches_nothing);
-    tcase_add_loop_test(tcase, a_capacity_out_of_range_is_refused, 0, 2);
-    tcase_add_loop_test(tcase, what_went_in_comes_out_once_and_in_order, 1, 65);
-    tcase_add_test(tcase, a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed);
-    tcase_add_test(tcase, a_draw_writes_no_byte_behind_its_own);
-    tcase_add_test(tcase, small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring);
-    tcase_add_test(tcase, what_is_left_of_a_slice_is_served_from_that_slice_only);
-    tcase_add_test(tcase, only_bytes_that_are_good_are_held);
-    tcase_add_test(tcase, a_fetch_shorter_than_its_callers_request_gives_it_all);
-    tcase_add_test(tcase, there_is_one_fetch_at_a_time);
-    tcase_add_test(tcase, what_the_token_did_not_write_is_seen_by_the_health_test);
-    tcase_add_loop_test(tcase, a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0,
-                        POOL_DROP_CAUSES);
-    tcase_add_loop_test(tcase, a_stopped_pool_is_empty_and_can_be_started_again, 0, 2);
-    tcase_add_test(tcase, memory_has_the_words_that_are_held_and_no_other);
-    tcase_add_loop_test(tcase, a_child_finds_nothing_and_can_start_afresh, 0, WAYS_TO_FORK);
-    tcase_add_test(tcase, errno_is_kept);
-}
 
 int main(void)
 {
-    return check_main("pool", set_up, tear_down, add_tests);
+    return test_main("pool", set_up, tear_down);
 }

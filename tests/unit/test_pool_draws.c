@@ -41,13 +41,12 @@ static void nothing(void)
 {
 }
 
-START_TEST(a_draw_during_which_nothing_happens_is_served)
+TEST_EACH(a_draw_during_which_nothing_happens_is_served, 0, SOURCES)
 {
     prepare(_i);
     ck_assert_int_ne(take_during(nothing), POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
 }
-END_TEST
 
 static _Atomic bool dropped;
 
@@ -68,7 +67,7 @@ static void drop_in_another_thread(void)
         usleep(100);
 }
 
-START_TEST(bytes_that_are_dropped_during_a_draw_are_not_served)
+TEST(bytes_that_are_dropped_during_a_draw_are_not_served)
 {
     prepare(FROM_SLICE);
     uint64_t held = pool_held_bytes(pool);
@@ -78,14 +77,13 @@ START_TEST(bytes_that_are_dropped_during_a_draw_are_not_served)
     ck_assert_uint_eq(counts().dropped_bytes, held);
     ck_assert_uint_eq(drawn_bytes(), 8);
 }
-END_TEST
 
 static void lose_the_droppable_page(void)
 {
     atomic_store(droppable_page, 0);
 }
 
-START_TEST(bytes_of_a_restored_memory_image_are_not_served)
+TEST_EACH(bytes_of_a_restored_memory_image_are_not_served, 0, SOURCES)
 {
     SKIP_IF(!kernel_has_droppable(), "this kernel has no MAP_DROPPABLE");
     prepare(_i);
@@ -101,10 +99,9 @@ START_TEST(bytes_of_a_restored_memory_image_are_not_served)
     ck_assert_uint_ne(fetch(8), 0);
     ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
 }
-END_TEST
 
 /* A restored image may have lost the advice to wipe. If the kernel refuses it now, nothing is held any more. */
-START_TEST(without_new_proof_of_wiping_a_restored_pool_stays_empty)
+TEST_EACH(without_new_proof_of_wiping_a_restored_pool_stays_empty, 0, 2)
 {
     struct pool_fetch f;
     SKIP_IF(!kernel_has_droppable(), "this kernel has no MAP_DROPPABLE");
@@ -117,9 +114,8 @@ START_TEST(without_new_proof_of_wiping_a_restored_pool_stays_empty)
     ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
     ck_assert_uint_eq(words_in_memory(), 0);
 }
-END_TEST
 
-START_TEST(without_a_droppable_page_a_pool_works_too)
+TEST(without_a_droppable_page_a_pool_works_too)
 {
     struct pool *other;
     struct pool_counts now;
@@ -132,7 +128,6 @@ START_TEST(without_a_droppable_page_a_pool_works_too)
     ck_assert_int_ne(pool_take(other, /* slice= */ 0, clock_ticks_ns(), piece, 16), POOL_MISS);
     pool_free(other);
 }
-END_TEST
 
 static pid_t copy;
 static int way;
@@ -142,7 +137,7 @@ static void copy_this_process(void)
     copy = copy_process(way);
 }
 
-START_TEST(a_process_copied_during_a_draw_serves_nothing)
+TEST_EACH(a_process_copied_during_a_draw_serves_nothing, 0, SOURCES *WAYS_TO_FORK)
 {
     prepare(_i / WAYS_TO_FORK);
     way = _i % WAYS_TO_FORK;
@@ -154,7 +149,6 @@ START_TEST(a_process_copied_during_a_draw_serves_nothing)
     ck_assert_int_ne(answer, POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
 }
-END_TEST
 
 /* It goes to the ring instead, so no two draws read one place of a slice. */
 static void draw_from_the_same_slice(void)
@@ -164,7 +158,7 @@ static void draw_from_the_same_slice(void)
     ck_assert_uint_eq(serve_words(other, sizeof other), 0);
 }
 
-START_TEST(a_slice_serves_one_draw_at_a_time)
+TEST(a_slice_serves_one_draw_at_a_time)
 {
     prepare(FROM_SLICE);
     ck_assert_int_ne(take_during(draw_from_the_same_slice), POOL_MISS);
@@ -172,21 +166,8 @@ START_TEST(a_slice_serves_one_draw_at_a_time)
     ck_assert_uint_eq(draws_of_ring(), 1);
     ck_assert_uint_eq(draws_of_slices(), 2);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, a_draw_during_which_nothing_happens_is_served, 0, SOURCES);
-    tcase_add_test(tcase, bytes_that_are_dropped_during_a_draw_are_not_served);
-    tcase_add_loop_test(tcase, bytes_of_a_restored_memory_image_are_not_served, 0, SOURCES);
-    tcase_add_loop_test(tcase, without_new_proof_of_wiping_a_restored_pool_stays_empty, 0, 2);
-    tcase_add_test(tcase, without_a_droppable_page_a_pool_works_too);
-    tcase_add_loop_test(tcase, a_process_copied_during_a_draw_serves_nothing, 0,
-                        SOURCES * WAYS_TO_FORK);
-    tcase_add_test(tcase, a_slice_serves_one_draw_at_a_time);
-}
 
 int main(void)
 {
-    return check_main("pool_draws", set_up, tear_down, add_tests);
+    return test_main("pool_draws", set_up, tear_down);
 }

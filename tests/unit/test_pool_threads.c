@@ -61,7 +61,7 @@ static void join(pthread_t *threads, unsigned count)
     ck_assert_uint_eq(bad_words, 0);
 }
 
-START_TEST(no_word_is_served_twice_to_threads)
+TEST_EACH(no_word_is_served_twice_to_threads, 0, 4)
 {
     static const unsigned numbers[] = {1, 2, 4, 8};
     pthread_t threads[DRAWERS_MOST];
@@ -75,9 +75,8 @@ START_TEST(no_word_is_served_twice_to_threads)
     ck_assert_uint_eq(drawn_bytes() + pool_held_bytes(pool) + now.dropped_bytes + now.expired_bytes,
                       now.fetched_bytes);
 }
-END_TEST
 
-START_TEST(nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes)
+TEST(nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes)
 {
     pthread_t threads[DRAWERS_MOST];
     start(threads, DRAWERS_MOST);
@@ -94,15 +93,8 @@ START_TEST(nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes)
     struct pool_counts now = counts();
     ck_assert_uint_eq(drawn_bytes() + now.dropped_bytes + now.expired_bytes, now.fetched_bytes);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, no_word_is_served_twice_to_threads, 0, 4);
-    tcase_add_test(tcase, nor_while_the_pool_is_dropped_limited_and_counted_and_time_passes);
-}
 
 int main(void)
 {
-    return check_main("pool_threads", set_up, tear_down, add_tests);
+    return test_main("pool_threads", set_up, tear_down);
 }

@@ -12,7 +12,7 @@ static void hold(void)
     ck_assert_int_ne(take(0, piece, SMALL), POOL_MISS);
 }
 
-START_TEST(bytes_are_served_until_max_age_less_a_tick)
+TEST(bytes_are_served_until_max_age_less_a_tick)
 {
     hold();
     uint64_t held = pool_held_bytes(pool);
@@ -27,9 +27,8 @@ START_TEST(bytes_are_served_until_max_age_less_a_tick)
     ck_assert_uint_eq(pool_held_bytes(pool), 0);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
-END_TEST
 
-START_TEST(age_begins_before_the_token_is_asked)
+TEST_EACH(age_begins_before_the_token_is_asked, 0, 2)
 {
     struct pool_fetch f;
     ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
@@ -39,10 +38,9 @@ START_TEST(age_begins_before_the_token_is_asked)
     bool served = take(0, piece, SMALL) != POOL_MISS;
     ck_assert_int_eq(served, _i == 0);
 }
-END_TEST
 
 /* A slice that takes in younger bytes keeps the time of its oldest one. */
-START_TEST(young_bytes_make_old_ones_no_younger)
+TEST(young_bytes_make_old_ones_no_younger)
 {
     hold();
     now_ns += MAX_AGE_NS - TICK_NS;
@@ -55,9 +53,8 @@ START_TEST(young_bytes_make_old_ones_no_younger)
     ck_assert_uint_gt(counts().expired_bytes, 0);
     ck_assert_uint_eq(counts().expired_bytes + pool_held_bytes(pool) + LARGE, old);
 }
-END_TEST
 
-START_TEST(a_draw_that_finds_old_bytes_wipes_those_of_all_slices)
+TEST(a_draw_that_finds_old_bytes_wipes_those_of_all_slices)
 {
     raise_target(CAPACITY);
     for (unsigned slice = 0; slice < POOL_SLICES; slice++)
@@ -66,9 +63,8 @@ START_TEST(a_draw_that_finds_old_bytes_wipes_those_of_all_slices)
     ck_assert_int_eq(take(5, piece, SMALL), POOL_MISS);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
-END_TEST
 
-START_TEST(a_clock_that_goes_back_drops_everything)
+TEST_EACH(a_clock_that_goes_back_drops_everything, 0, 2)
 {
     now_ns += 5 * NS_PER_S;
     hold();
@@ -80,10 +76,9 @@ START_TEST(a_clock_that_goes_back_drops_everything)
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 1);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
-END_TEST
 
 /* The machine slept, or was restored: wall time went on and time since boot did not. */
-START_TEST(a_step_of_the_wall_clock_drops_everything_at_the_next_tick)
+TEST_EACH(a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 7)
 {
     static const int64_t steps_ms[] = {-3600 * 1000, -101, -99, 0, 99, 101, 3600 * 1000};
     bool is_step = steps_ms[_i] < -100 || steps_ms[_i] > 100;
@@ -96,10 +91,9 @@ START_TEST(a_step_of_the_wall_clock_drops_everything_at_the_next_tick)
     ck_assert_int_eq(large, !is_step);
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], is_step);
 }
-END_TEST
 
 /* The process is not scheduled before any of the pool's looks at the clocks. */
-START_TEST(a_pause_of_the_process_is_no_step)
+TEST_EACH(a_pause_of_the_process_is_no_step, 1, 10)
 {
     hold();
     now_ns += TICK_NS;
@@ -110,7 +104,6 @@ START_TEST(a_pause_of_the_process_is_no_step)
     ck_assert(small && large);
     ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 0);
 }
-END_TEST
 
 /* Serves so many bytes, whatever fetches that takes. */
 static void serve(size_t len_bytes)
@@ -127,7 +120,7 @@ static size_t target_now(void)
     return (size_t)counts().target_bytes;
 }
 
-START_TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
+TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
 {
     serve(12 * KIB);
     size_t target = target_now();
@@ -143,9 +136,8 @@ START_TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
     now_ns += 3600 * NS_PER_S;
     ck_assert_uint_eq(target_now(), POOL_TARGET_MIN);
 }
-END_TEST
 
-START_TEST(steady_demand_keeps_the_target_and_none_lowers_it_at_once)
+TEST(steady_demand_keeps_the_target_and_none_lowers_it_at_once)
 {
     for (int second = 0; second < 20; second++) {
         serve(8 * KIB);
@@ -157,18 +149,16 @@ START_TEST(steady_demand_keeps_the_target_and_none_lowers_it_at_once)
     now_ns += 20 * NS_PER_S;
     ck_assert_uint_eq(target_now(), POOL_TARGET_MIN);
 }
-END_TEST
 
-START_TEST(the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test)
+TEST_EACH(the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test, 0, POOL_DROP_CAUSES)
 {
     serve(8 * KIB);
     size_t target = target_now();
     pool_drop(pool, (enum pool_drop)_i);
     ck_assert_uint_eq(target_now(), _i == POOL_DROP_HEALTH ? target : POOL_TARGET_MIN);
 }
-END_TEST
 
-START_TEST(the_target_is_never_more_than_the_pool_may_hold)
+TEST(the_target_is_never_more_than_the_pool_may_hold)
 {
     serve(10 * CAPACITY);
     ck_assert_uint_eq(target_now(), CAPACITY);
@@ -182,9 +172,8 @@ START_TEST(the_target_is_never_more_than_the_pool_may_hold)
     pool_limit(pool, 2 * CAPACITY);
     ck_assert_uint_eq(counts().most_bytes, CAPACITY);
 }
-END_TEST
 
-START_TEST(a_pool_that_may_hold_next_to_nothing_holds_nothing)
+TEST(a_pool_that_may_hold_next_to_nothing_holds_nothing)
 {
     struct pool_fetch f;
     hold();
@@ -196,9 +185,8 @@ START_TEST(a_pool_that_may_hold_next_to_nothing_holds_nothing)
     ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
     ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
 }
-END_TEST
 
-START_TEST(a_draw_says_when_the_low_mark_is_passed)
+TEST(a_draw_says_when_the_low_mark_is_passed)
 {
     struct pool_fetch f;
     raise_target(8 * KIB);
@@ -213,9 +201,8 @@ START_TEST(a_draw_says_when_the_low_mark_is_passed)
     ck_assert(pool_fetch_begin(pool, KIB, 0, &f));
     pool_fetch_end(pool, &f, 0, NULL, 0);
 }
-END_TEST
 
-START_TEST(counts_tell_what_became_of_every_byte)
+TEST(counts_tell_what_became_of_every_byte)
 {
     for (int round = 0; round < 30; round++) {
         serve(5 * KIB);
@@ -233,9 +220,8 @@ START_TEST(counts_tell_what_became_of_every_byte)
     ck_assert_uint_gt(counts().dropped_bytes, 0);
     ck_assert_uint_eq(counts().drops[POOL_DROP_LOGIN], 3);
 }
-END_TEST
 
-START_TEST(a_miss_is_counted_once)
+TEST(a_miss_is_counted_once)
 {
     struct pool_fetch f;
     ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
@@ -248,29 +234,8 @@ START_TEST(a_miss_is_counted_once)
     ck_assert_uint_eq(counts().fetches, 1);
     ck_assert_uint_eq(counts().fetched_bytes, pool_held_bytes(pool));
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, bytes_are_served_until_max_age_less_a_tick);
-    tcase_add_loop_test(tcase, age_begins_before_the_token_is_asked, 0, 2);
-    tcase_add_test(tcase, young_bytes_make_old_ones_no_younger);
-    tcase_add_test(tcase, a_draw_that_finds_old_bytes_wipes_those_of_all_slices);
-    tcase_add_loop_test(tcase, a_clock_that_goes_back_drops_everything, 0, 2);
-    tcase_add_loop_test(tcase, a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 7);
-    tcase_add_loop_test(tcase, a_pause_of_the_process_is_no_step, 1, 10);
-    tcase_add_test(tcase, the_target_is_twice_what_was_served_lately_and_halves_each_second);
-    tcase_add_test(tcase, steady_demand_keeps_the_target_and_none_lowers_it_at_once);
-    tcase_add_loop_test(tcase, the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test,
-                        0, POOL_DROP_CAUSES);
-    tcase_add_test(tcase, the_target_is_never_more_than_the_pool_may_hold);
-    tcase_add_test(tcase, a_pool_that_may_hold_next_to_nothing_holds_nothing);
-    tcase_add_test(tcase, a_draw_says_when_the_low_mark_is_passed);
-    tcase_add_test(tcase, counts_tell_what_became_of_every_byte);
-    tcase_add_test(tcase, a_miss_is_counted_once);
-}
 
 int main(void)
 {
-    return check_main("pool_time", set_up, tear_down, add_tests);
+    return test_main("pool_time", set_up, tear_down);
 }

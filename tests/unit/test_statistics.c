@@ -19,7 +19,7 @@ static void lasts(uint64_t len_bytes, uint64_t ns, uint64_t times)
     statistic_set(&time->times, times);
 }
 
-START_TEST(sizes_are_powers_of_two)
+TEST(sizes_are_powers_of_two)
 {
     ck_assert_uint_eq(statistics_size(1), 0);
     ck_assert_uint_eq(statistics_size(32), 5);
@@ -27,65 +27,57 @@ START_TEST(sizes_are_powers_of_two)
     ck_assert_uint_eq(statistics_size(1024), 10);
     ck_assert_uint_eq(statistics_size(UINT64_MAX), STATISTICS_SIZES - 1);
 }
-END_TEST
 
-START_TEST(nothing_timed_is_nothing_known)
+TEST(nothing_timed_is_nothing_known)
 {
     ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
 }
-END_TEST
 
-START_TEST(one_size_does_not_tell_the_price_of_a_byte)
+TEST(one_size_does_not_tell_the_price_of_a_byte)
 {
     lasts(1024, 5000, OFTEN);
     ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
 }
-END_TEST
 
-START_TEST(two_sizes_give_a_price_of_the_call_and_of_each_byte)
+TEST(two_sizes_give_a_price_of_the_call_and_of_each_byte)
 {
     lasts(1024, 20000000 + 1024 * 1000, OFTEN); /* a card: 20 ms, and 1 us a byte */
     lasts(2048, 20000000 + 2048 * 1000, OFTEN);
     ck_assert_uint_eq(statistics_call_ns(&pool, 24), 20024000);
 }
-END_TEST
 
-START_TEST(a_round_trip_costs_the_same_whatever_it_carries)
+TEST(a_round_trip_costs_the_same_whatever_it_carries)
 {
     lasts(1024, 1000000, OFTEN);
     lasts(32768, 1000000, OFTEN);
     ck_assert_uint_eq(statistics_call_ns(&pool, 16), 1000000);
 }
-END_TEST
 
 /* Of a quick call the machine may take longer than the token. */
-START_TEST(a_few_quick_calls_of_a_size_are_no_evidence)
+TEST(a_few_quick_calls_of_a_size_are_no_evidence)
 {
     lasts(1024, 3500, ONCE);
     lasts(32768, 80000, OFTEN);
     ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
 }
-END_TEST
 
-START_TEST(a_few_slow_calls_of_each_size_are)
+TEST(a_few_slow_calls_of_each_size_are)
 {
     lasts(1024, 1020000, SOMETIMES);
     lasts(32768, 1030000, SOMETIMES);
     ck_assert_uint_ge(statistics_call_ns(&pool, 32), 1000000);
     ck_assert_uint_le(statistics_call_ns(&pool, 32), 1030000);
 }
-END_TEST
 
-START_TEST(fewer_are_not)
+TEST(fewer_are_not)
 {
     lasts(1024, 1020000, ONCE);
     lasts(32768, 1030000, SOMETIMES);
     ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
 }
-END_TEST
 
 /* The first call found everything cold, or the machine was busy. */
-START_TEST(a_small_call_that_took_longer_than_a_larger_one_does_not_count)
+TEST(a_small_call_that_took_longer_than_a_larger_one_does_not_count)
 {
     lasts(512, 196000, OFTEN);
     lasts(1024, 3500, OFTEN);
@@ -93,17 +85,15 @@ START_TEST(a_small_call_that_took_longer_than_a_larger_one_does_not_count)
     ck_assert_uint_ge(statistics_call_ns(&pool, 32), 1000);
     ck_assert_uint_le(statistics_call_ns(&pool, 32), 1200);
 }
-END_TEST
 
-START_TEST(a_price_of_the_call_below_nothing_is_not_known)
+TEST(a_price_of_the_call_below_nothing_is_not_known)
 {
     lasts(1024, 1000, OFTEN);
     lasts(2048, 1000000, OFTEN);
     ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
 }
-END_TEST
 
-START_TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
+TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
 {
     statistic_set(&pool.pool_draws, 1);
     statistic_set(&pool.cpus[0].draws, 2);
@@ -117,19 +107,17 @@ START_TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
     ck_assert_uint_eq(pool.pool_drawn_bytes, 100);
     ck_assert_uint_eq(pool.held_bytes, 400);
 }
-END_TEST
 
-START_TEST(numbers_of_different_instants_never_make_a_huge_pool)
+TEST(numbers_of_different_instants_never_make_a_huge_pool)
 {
     statistic_set(&pool.filled_bytes, 10);
     statistic_set(&pool.dropped_bytes, 11);
     statistics_add_up(&pool);
     ck_assert_uint_eq(pool.held_bytes, 0);
 }
-END_TEST
 
 /* Each row's own number, and a unit that its name ends with. */
-START_TEST(rows_have_their_own_places)
+TEST(rows_have_their_own_places)
 {
     for (const struct statistics_row *row = statistics_pool_rows; row->name != NULL; row++) {
         ck_assert_uint_eq(row->offset, (size_t)(row - statistics_pool_rows) * sizeof(statistic));
@@ -137,26 +125,8 @@ START_TEST(rows_have_their_own_places)
         ck_assert_str_eq(row->name + strlen(row->name) - unit_len, row->unit);
     }
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, sizes_are_powers_of_two);
-    tcase_add_test(tcase, nothing_timed_is_nothing_known);
-    tcase_add_test(tcase, one_size_does_not_tell_the_price_of_a_byte);
-    tcase_add_test(tcase, two_sizes_give_a_price_of_the_call_and_of_each_byte);
-    tcase_add_test(tcase, a_round_trip_costs_the_same_whatever_it_carries);
-    tcase_add_test(tcase, a_few_quick_calls_of_a_size_are_no_evidence);
-    tcase_add_test(tcase, a_few_slow_calls_of_each_size_are);
-    tcase_add_test(tcase, fewer_are_not);
-    tcase_add_test(tcase, a_small_call_that_took_longer_than_a_larger_one_does_not_count);
-    tcase_add_test(tcase, a_price_of_the_call_below_nothing_is_not_known);
-    tcase_add_test(tcase, lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave);
-    tcase_add_test(tcase, numbers_of_different_instants_never_make_a_huge_pool);
-    tcase_add_test(tcase, rows_have_their_own_places);
-}
 
 int main(void)
 {
-    return check_main("statistics", begin, NULL, add_tests);
+    return test_main("statistics", begin, NULL);
 }
