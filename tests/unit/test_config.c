@@ -14,7 +14,7 @@
 
 static const char module_file[] = "system/p11-proxy.module";
 
-START_TEST(without_any_file_everything_has_its_default)
+TEST(without_any_file_everything_has_its_default)
 {
     struct config *c = load();
     ck_assert_ptr_null(c->target);
@@ -34,9 +34,8 @@ START_TEST(without_any_file_everything_has_its_default)
     ck_assert_int_eq(c->log.level, LOG_LEVEL_WARNING);
     config_free(c);
 }
-END_TEST
 
-START_TEST(every_key_takes_what_the_manual_says)
+TEST(every_key_takes_what_the_manual_says)
 {
     put_system("x-target: /usr/lib/real.so\n"
                "x-target-init: configdir='/a b' flags=x:y\n"
@@ -71,9 +70,8 @@ START_TEST(every_key_takes_what_the_manual_says)
     ck_assert_str_eq(c->log.path, "/var/log/p11");
     config_free(c);
 }
-END_TEST
 
-START_TEST(a_size_and_a_duration_have_their_units)
+TEST(a_size_and_a_duration_have_their_units)
 {
     static const struct {
         const char *line;
@@ -93,9 +91,8 @@ START_TEST(a_size_and_a_duration_have_their_units)
         config_free(c);
     }
 }
-END_TEST
 
-START_TEST(a_bad_amount_is_quoted_with_range_and_units)
+TEST(a_bad_amount_is_quoted_with_range_and_units)
 {
     char line[64], answer[128];
     static const char *const sizes[] = {"",
@@ -123,9 +120,8 @@ START_TEST(a_bad_amount_is_quoted_with_range_and_units)
         line_refused(line, answer);
     }
 }
-END_TEST
 
-START_TEST(a_unit_that_is_missing_or_another_is_named_as_the_mistake)
+TEST(a_unit_that_is_missing_or_another_is_named_as_the_mistake)
 {
     char line[64], answer[128];
     static const char *const sizes[] = {"64k",    "64K",    "64kb", "3 fish",    "4 K iB",
@@ -150,9 +146,8 @@ START_TEST(a_unit_that_is_missing_or_another_is_named_as_the_mistake)
     line_refused("x-pool-max-age: 10", "x-pool-max-age is not between 10ms and 60min, in ms, s or "
                                        "min: '10'; the unit is missing");
 }
-END_TEST
 
-START_TEST(a_wrong_line_is_answered_with_what_would_be_right)
+TEST(a_wrong_line_is_answered_with_what_would_be_right)
 {
     static const struct {
         const char *line, *answer;
@@ -205,18 +200,16 @@ START_TEST(a_wrong_line_is_answered_with_what_would_be_right)
     for (size_t i = 0; i < COUNT(cases); i++)
         line_refused(cases[i].line, cases[i].answer);
 }
-END_TEST
 
-START_TEST(a_long_value_is_cut)
+TEST(a_long_value_is_cut)
 {
     char line[128], answer[128];
     snprintf(line, sizeof line, "x-pool-mix: %0100d", 0);
     snprintf(answer, sizeof answer, "x-pool-mix is not one of none, kernel: '%080d...'", 0);
     line_refused(line, answer);
 }
-END_TEST
 
-START_TEST(the_message_has_the_line)
+TEST(the_message_has_the_line)
 {
     put_system("x-pool: on\n\njunk here\n");
     refused("@/system/p11-proxy.module:3: a line that is not `name: value`, starting with 'junk'");
@@ -227,14 +220,13 @@ START_TEST(the_message_has_the_line)
     put_system("x-pool: 1\nx-policy: 1\n"); /* the first mistake counts */
     refused("@/system/p11-proxy.module:1: x-pool is not one of off, on: '1'");
 }
-END_TEST
 
 static void add_mistake(void *context, const char *text)
 {
     strcat(strcat(context, text), "\n");
 }
 
-START_TEST(all_mistakes_are_told_and_the_rest_counts)
+TEST(all_mistakes_are_told_and_the_rest_counts)
 {
     char told[4096] = "";
     places.mistake = add_mistake;
@@ -261,9 +253,8 @@ START_TEST(all_mistakes_are_told_and_the_rest_counts)
         "alone or with one of error, warning, info, debug after it: 'loud'\n");
     config_free(c);
 }
-END_TEST
 
-START_TEST(an_empty_init_string_is_set_and_is_never_shown)
+TEST(an_empty_init_string_is_set_and_is_never_shown)
 {
     put_system("x-target-init:\nx-disabled-algorithms:\n");
     struct config *c = load();
@@ -276,9 +267,8 @@ START_TEST(an_empty_init_string_is_set_and_is_never_shown)
     ck_assert_str_eq(config_find(c, "x-target-init")->text, "(hidden)");
     config_free(c);
 }
-END_TEST
 
-START_TEST(keys_of_p11_kit_and_of_others_are_ignored)
+TEST(keys_of_p11_kit_and_of_others_are_ignored)
 {
     put_system("module: p11-proxy.so\ncritical: no\nenable-in: a, b\ndisable-in: c\nmanaged: yes\n"
                "priority: 3\nremote: |ssh a b\ntrust-policy: no\nlog-calls: yes\n"
@@ -289,9 +279,8 @@ START_TEST(keys_of_p11_kit_and_of_others_are_ignored)
         ck_assert_ptr_null(c->settings[i].from);
     config_free(c);
 }
-END_TEST
 
-START_TEST(white_space_comments_crlf_and_a_byte_order_mark_are_harmless)
+TEST(white_space_comments_crlf_and_a_byte_order_mark_are_harmless)
 {
     put_system("\xEF\xBB\xBFx-pool: off\r\n\r\n  \t \n#x-pool: on\n   # x-pool: on\n"
                "\t x-pool-size \t:\t 8KiB \t\r\nx-pool-max-age:20s\n\v\nx-policy: audit");
@@ -306,9 +295,8 @@ START_TEST(white_space_comments_crlf_and_a_byte_order_mark_are_harmless)
     put_system("");
     config_free(load());
 }
-END_TEST
 
-START_TEST(what_is_not_a_small_text_file_is_refused_at_once)
+TEST(what_is_not_a_small_text_file_is_refused_at_once)
 {
     static char huge[FILE_MOST_BYTES + 1];
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -342,9 +330,8 @@ START_TEST(what_is_not_a_small_text_file_is_refused_at_once)
     put_bytes(module_file, huge, sizeof huge - 1);
     config_free(load());
 }
-END_TEST
 
-START_TEST(every_line_of_a_long_file_counts)
+TEST(every_line_of_a_long_file_counts)
 {
     static const char first[] = "x-pool: off\n", last[] = "x-statistics: off\n";
     static char text[FILE_MOST_BYTES / 2];
@@ -357,9 +344,8 @@ START_TEST(every_line_of_a_long_file_counts)
     ck_assert(!config->statistics);
     config_free(config);
 }
-END_TEST
 
-START_TEST(the_distance_of_words_counts_letters_and_not_case)
+TEST(the_distance_of_words_counts_letters_and_not_case)
 {
     char long_word[300] = "";
     ck_assert_uint_eq(edit_distance("x-pool", "X-POOL"), 0);
@@ -369,9 +355,8 @@ START_TEST(the_distance_of_words_counts_letters_and_not_case)
     memset(long_word, 'a', sizeof long_word - 1);
     ck_assert_uint_eq(edit_distance(long_word, "a"), SIZE_MAX);
 }
-END_TEST
 
-START_TEST(a_plain_target_name_is_found_in_the_module_directory)
+TEST(a_plain_target_name_is_found_in_the_module_directory)
 {
     put("targets/real.so", "");
     put_system("x-target: real.so\n");
@@ -381,9 +366,8 @@ START_TEST(a_plain_target_name_is_found_in_the_module_directory)
     ck_assert_int_eq(config_check_target(c, &said), 0);
     config_free(c);
 }
-END_TEST
 
-START_TEST(each_kind_of_bad_target_has_its_own_message)
+TEST(each_kind_of_bad_target_has_its_own_message)
 {
     target_refused(NULL, "no token's module is configured: set x-target in "
                          "@/system/p11-proxy.module, or P11_PROXY_TARGET");
@@ -395,30 +379,8 @@ START_TEST(each_kind_of_bad_target_has_its_own_message)
     put_system("\nx-target: other.so\n");
     target_refused(NULL, "@/system/p11-proxy.module:2: x-target is not in @/targets: 'other.so'");
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, without_any_file_everything_has_its_default);
-    tcase_add_test(tcase, every_key_takes_what_the_manual_says);
-    tcase_add_test(tcase, a_size_and_a_duration_have_their_units);
-    tcase_add_test(tcase, a_bad_amount_is_quoted_with_range_and_units);
-    tcase_add_test(tcase, a_unit_that_is_missing_or_another_is_named_as_the_mistake);
-    tcase_add_test(tcase, a_wrong_line_is_answered_with_what_would_be_right);
-    tcase_add_test(tcase, a_long_value_is_cut);
-    tcase_add_test(tcase, the_message_has_the_line);
-    tcase_add_test(tcase, all_mistakes_are_told_and_the_rest_counts);
-    tcase_add_test(tcase, an_empty_init_string_is_set_and_is_never_shown);
-    tcase_add_test(tcase, keys_of_p11_kit_and_of_others_are_ignored);
-    tcase_add_test(tcase, white_space_comments_crlf_and_a_byte_order_mark_are_harmless);
-    tcase_add_test(tcase, what_is_not_a_small_text_file_is_refused_at_once);
-    tcase_add_test(tcase, every_line_of_a_long_file_counts);
-    tcase_add_test(tcase, the_distance_of_words_counts_letters_and_not_case);
-    tcase_add_test(tcase, a_plain_target_name_is_found_in_the_module_directory);
-    tcase_add_test(tcase, each_kind_of_bad_target_has_its_own_message);
-}
 
 int main(void)
 {
-    return check_main("config", fixture_setup, fixture_teardown, add_tests);
+    return test_main("config", fixture_setup, fixture_teardown);
 }

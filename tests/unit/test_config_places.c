@@ -37,7 +37,7 @@ static void expect_size(size_t size_bytes)
     config_free(c);
 }
 
-START_TEST(later_files_override_earlier_ones_key_by_key)
+TEST(later_files_override_earlier_ones_key_by_key)
 {
     static const struct {
         const char *key, *origin;
@@ -56,9 +56,8 @@ START_TEST(later_files_override_earlier_ones_key_by_key)
     ck_assert_ptr_null(config_find(c, "x-nothing"));
     config_free(c);
 }
-END_TEST
 
-START_TEST(user_config_of_the_system_and_then_of_the_user_is_honoured)
+TEST(user_config_of_the_system_and_then_of_the_user_is_honoured)
 {
     static const struct {
         const char *system, *user;
@@ -80,9 +79,8 @@ START_TEST(user_config_of_the_system_and_then_of_the_user_is_honoured)
     put("pkcs11.conf", "\nuser-config: maybe\n");
     refused("@/pkcs11.conf:2: user-config is not one of none, merge, only, override: 'maybe'");
 }
-END_TEST
 
-START_TEST(no_users_files_are_read_without_a_user_folder_or_in_secure_mode)
+TEST(no_users_files_are_read_without_a_user_folder_or_in_secure_mode)
 {
     put_three_files();
     put("pkcs11.conf", "user-config: only\n");
@@ -93,9 +91,8 @@ START_TEST(no_users_files_are_read_without_a_user_folder_or_in_secure_mode)
     places.secure = true;
     expect(SYSTEM_ONLY);
 }
-END_TEST
 
-START_TEST(a_copy_of_the_module_has_a_file_of_its_own)
+TEST(a_copy_of_the_module_has_a_file_of_its_own)
 {
     put_three_files();
     put("system/p11-proxy-luna.module", "x-pool-size: 1MiB\n");
@@ -105,17 +102,15 @@ START_TEST(a_copy_of_the_module_has_a_file_of_its_own)
     places.module_path = "odd";
     expect_size(2048 * 1024);
 }
-END_TEST
 
-START_TEST(a_bad_value_is_an_error_even_where_it_is_overridden)
+TEST(a_bad_value_is_an_error_even_where_it_is_overridden)
 {
     put("package/p11-proxy.module", "x-pool: maybe\n");
     put("system/p11-proxy.module", "x-pool: on\n");
     refused("@/package/p11-proxy.module:1: x-pool is not one of off, on: 'maybe'");
 }
-END_TEST
 
-START_TEST(a_named_file_is_the_only_one_that_is_read)
+TEST(a_named_file_is_the_only_one_that_is_read)
 {
     put_three_files();
     put("pkcs11.conf", "user-config: maybe\n");
@@ -125,9 +120,8 @@ START_TEST(a_named_file_is_the_only_one_that_is_read)
     target_refused(NULL, "no token's module is configured: set x-target in @/alone, or "
                          "P11_PROXY_TARGET");
 }
-END_TEST
 
-START_TEST(a_named_file_must_be_there)
+TEST(a_named_file_must_be_there)
 {
     put_three_files();
     places.env_config = below("missing");
@@ -140,9 +134,8 @@ START_TEST(a_named_file_must_be_there)
     places.env_config = "";
     config_free(load());
 }
-END_TEST
 
-START_TEST(the_environment_overrides_target_and_log)
+TEST(the_environment_overrides_target_and_log)
 {
     char origin[64];
     put_system("x-target: missing.so\nx-log: off\n");
@@ -171,9 +164,8 @@ START_TEST(the_environment_overrides_target_and_log)
     refused("P11_PROXY_LOG: x-log is not off, syslog, stderr or an absolute path without blanks, "
             "alone or with one of error, warning, info, debug after it: 'stderr loud'");
 }
-END_TEST
 
-START_TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
+TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
 {
     const char *path = below(module_file);
     static const char foreign[] = "@/system/p11-proxy.module: is not owned by root, in a setuid or "
@@ -197,7 +189,6 @@ START_TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
     places.secure = false;
     config_free(load());
 }
-END_TEST
 
 /* Root reads everything, so a test that runs as root becomes another user for a while. */
 static uid_t started_as;
@@ -210,7 +201,7 @@ static void become(uid_t user)
 
 enum { ROOT = 0, ANOTHER = 65534 };
 
-START_TEST(what_cannot_be_read_is_an_error_but_for_a_users_folder)
+TEST(what_cannot_be_read_is_an_error_but_for_a_users_folder)
 {
     static const struct {
         const char *closed, *answer; /* NULL: the others count */
@@ -235,9 +226,8 @@ START_TEST(what_cannot_be_read_is_an_error_but_for_a_users_folder)
         ck_assert_int_eq(chmod(below(cases[i].closed), st.st_mode & 0777), 0);
     }
 }
-END_TEST
 
-START_TEST(an_unreadable_target_is_told_from_a_missing_one)
+TEST(an_unreadable_target_is_told_from_a_missing_one)
 {
     ck_assert_int_eq(chmod(root, 0755), 0);
     put("targets/real.so", "");
@@ -247,9 +237,8 @@ START_TEST(an_unreadable_target_is_told_from_a_missing_one)
                    "P11_PROXY_TARGET: x-target cannot be read (Permission denied): 'real.so'");
     become(ROOT);
 }
-END_TEST
 
-START_TEST(a_relative_named_file_outlasts_a_change_of_directory)
+TEST(a_relative_named_file_outlasts_a_change_of_directory)
 {
     struct config_places first, later;
     char folder[PATH_MAX], expected[PATH_MAX + 16];
@@ -265,9 +254,8 @@ START_TEST(a_relative_named_file_outlasts_a_change_of_directory)
     config_places_default(&later, "p11-proxy.so");
     ck_assert_str_eq(later.env_config, "/etc/other.module");
 }
-END_TEST
 
-START_TEST(a_real_process_looks_where_p11_kit_does)
+TEST(a_real_process_looks_where_p11_kit_does)
 {
     struct config_places p;
     setenv("HOME", "/home/me", 1);
@@ -293,27 +281,9 @@ START_TEST(a_real_process_looks_where_p11_kit_does)
     config_places_default(&p, "/x/p11-proxy.so");
     ck_assert_str_eq(p.user_config, started_as == 0 ? "" : "/xdg/pkcs11");
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, later_files_override_earlier_ones_key_by_key);
-    tcase_add_test(tcase, user_config_of_the_system_and_then_of_the_user_is_honoured);
-    tcase_add_test(tcase, no_users_files_are_read_without_a_user_folder_or_in_secure_mode);
-    tcase_add_test(tcase, a_copy_of_the_module_has_a_file_of_its_own);
-    tcase_add_test(tcase, a_bad_value_is_an_error_even_where_it_is_overridden);
-    tcase_add_test(tcase, a_named_file_is_the_only_one_that_is_read);
-    tcase_add_test(tcase, a_named_file_must_be_there);
-    tcase_add_test(tcase, the_environment_overrides_target_and_log);
-    tcase_add_test(tcase, with_more_rights_than_the_user_only_roots_files_are_trusted);
-    tcase_add_test(tcase, what_cannot_be_read_is_an_error_but_for_a_users_folder);
-    tcase_add_test(tcase, an_unreadable_target_is_told_from_a_missing_one);
-    tcase_add_test(tcase, a_relative_named_file_outlasts_a_change_of_directory);
-    tcase_add_test(tcase, a_real_process_looks_where_p11_kit_does);
-}
 
 int main(void)
 {
     started_as = getuid();
-    return check_main("config places", fixture_setup, fixture_teardown, add_tests);
+    return test_main("config places", fixture_setup, fixture_teardown);
 }

@@ -116,7 +116,7 @@ static const char *file_content(void)
     return text;
 }
 
-START_TEST(settings_are_a_destination_and_perhaps_a_level)
+TEST(settings_are_a_destination_and_perhaps_a_level)
 {
     static const struct {
         const char *text;
@@ -132,9 +132,8 @@ START_TEST(settings_are_a_destination_and_perhaps_a_level)
         ck_assert_mem_eq(&s, &cases[i].right, sizeof s);
     }
 }
-END_TEST
 
-START_TEST(bad_settings_are_refused_and_change_nothing)
+TEST(bad_settings_are_refused_and_change_nothing)
 {
     static const char *const bad[] = {
         "",       "Off",   "log",         "syslog loud",       "syslog info debug", "relative/path",
@@ -154,9 +153,8 @@ START_TEST(bad_settings_are_refused_and_change_nothing)
     long_path[LOG_PATH_BYTES - 1] = '\0';
     ck_assert(log_settings_parse(&s, long_path));
 }
-END_TEST
 
-START_TEST(until_configured_warnings_go_to_syslog)
+TEST(until_configured_warnings_go_to_syslog)
 {
     log_write(LOG_LEVEL_INFO, "no");
     log_write(LOG_LEVEL_WARNING, "hello %d", 7);
@@ -164,9 +162,8 @@ START_TEST(until_configured_warnings_go_to_syslog)
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
 }
-END_TEST
 
-START_TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
+TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
     static const char *const priorities[] = {"<83>", "<84>", "<86>", "<87>"};
@@ -188,9 +185,8 @@ START_TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
             ck_assert_str_eq(got(daemon_fd), "");
         }
 }
-END_TEST
 
-START_TEST(off_writes_nothing_anywhere)
+TEST(off_writes_nothing_anywhere)
 {
     configure("off debug");
     ck_assert(!log_wanted(LOG_LEVEL_ERROR));
@@ -198,9 +194,8 @@ START_TEST(off_writes_nothing_anywhere)
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
 }
-END_TEST
 
-START_TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
+TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
 {
     stop_daemon();
     configure("syslog debug");
@@ -209,9 +204,8 @@ START_TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
     log_write(LOG_LEVEL_ERROR, "seen");
     ck_assert_str_eq(got(stderr_pipe), line_of("", "seen", "\n"));
 }
-END_TEST
 
-START_TEST(a_file_that_got_number_2_later_is_not_stderr)
+TEST(a_file_that_got_number_2_later_is_not_stderr)
 {
     struct stat file;
     stop_daemon();
@@ -228,9 +222,8 @@ START_TEST(a_file_that_got_number_2_later_is_not_stderr)
     ck_assert_int_gt(file.st_size, 0);
     close(data);
 }
-END_TEST
 
-START_TEST(an_error_goes_to_a_terminal_as_well)
+TEST(an_error_goes_to_a_terminal_as_well)
 {
     int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
     char name[64];
@@ -249,9 +242,8 @@ START_TEST(an_error_goes_to_a_terminal_as_well)
     got(daemon_fd);
     ck_assert_str_eq(got(daemon_fd), line_of("<83>", "x", ""));
 }
-END_TEST
 
-START_TEST(a_file_is_appended_to_and_follows_a_rotation)
+TEST(a_file_is_appended_to_and_follows_a_rotation)
 {
     char settings[128], expected[256], rotated[128];
     struct stat st;
@@ -275,9 +267,8 @@ START_TEST(a_file_is_appended_to_and_follows_a_rotation)
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
 }
-END_TEST
 
-START_TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
+TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
 {
     const char *why = "the log file /nowhere/log cannot be written (No such file or directory): "
                       "syslog is used instead";
@@ -291,9 +282,8 @@ START_TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
 }
-END_TEST
 
-START_TEST(a_limit_for_files_does_not_kill_the_application)
+TEST(a_limit_for_files_does_not_kill_the_application)
 {
     struct rlimit before, none;
 
@@ -307,9 +297,8 @@ START_TEST(a_limit_for_files_does_not_kill_the_application)
     ck_assert_ptr_nonnull(strstr(got(daemon_fd), "File too large"));
     ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
 }
-END_TEST
 
-START_TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
+TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
 {
     char other[128];
 
@@ -326,9 +315,8 @@ START_TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
     log_write(LOG_LEVEL_ERROR, "y"); /* must not hang */
     ck_assert_str_eq(got(daemon_fd), line_of("<83>", "y", ""));
 }
-END_TEST
 
-START_TEST(errno_survives_every_function)
+TEST(errno_survives_every_function)
 {
     static const char *const everywhere[] = {"off", "syslog", "stderr", "/nowhere/log"};
     struct log_settings s;
@@ -353,9 +341,8 @@ START_TEST(errno_survives_every_function)
     log_write(LOG_LEVEL_ERROR, "why: %m");
     ck_assert_str_eq(got(stderr_pipe), line_of("", "why: No such file or directory", "\n"));
 }
-END_TEST
 
-START_TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
+TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
 {
     char text[3000];
     const char *line;
@@ -375,9 +362,8 @@ START_TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
     log_write(LOG_LEVEL_ERROR, "%s", text);
     ck_assert_uint_gt(strlen(got(daemon_fd)), LOG_LINE_BYTES - 4);
 }
-END_TEST
 
-START_TEST(a_stderr_whose_reader_is_gone_does_not_kill_the_application)
+TEST(a_stderr_whose_reader_is_gone_does_not_kill_the_application)
 {
     sigset_t pending;
 
@@ -388,9 +374,8 @@ START_TEST(a_stderr_whose_reader_is_gone_does_not_kill_the_application)
     sigpending(&pending);
     ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
 }
-END_TEST
 
-START_TEST(a_full_stderr_drops_the_line_instead_of_waiting)
+TEST(a_full_stderr_drops_the_line_instead_of_waiting)
 {
     static const char filler[4096];
 
@@ -400,9 +385,8 @@ START_TEST(a_full_stderr_drops_the_line_instead_of_waiting)
     fcntl(STDERR_FILENO, F_SETFL, 0); /* now a plain write() would wait */
     log_write(LOG_LEVEL_ERROR, "x");
 }
-END_TEST
 
-START_TEST(a_child_of_fork_writes_its_own_pid)
+TEST(a_child_of_fork_writes_its_own_pid)
 {
     int status;
     pid_t child = fork();
@@ -415,7 +399,6 @@ START_TEST(a_child_of_fork_writes_its_own_pid)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
 static void *write_many(void *unused)
 {
@@ -424,7 +407,7 @@ static void *write_many(void *unused)
     return unused;
 }
 
-START_TEST(lines_of_many_threads_stay_whole_while_settings_change)
+TEST(lines_of_many_threads_stay_whole_while_settings_change)
 {
     char with_level[2][128];
     pthread_t threads[4];
@@ -449,31 +432,8 @@ START_TEST(lines_of_many_threads_stay_whole_while_settings_change)
     fclose(file);
     ck_assert_uint_eq(lines, 2000);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, settings_are_a_destination_and_perhaps_a_level);
-    tcase_add_test(tcase, bad_settings_are_refused_and_change_nothing);
-    tcase_add_test(tcase, until_configured_warnings_go_to_syslog);
-    tcase_add_test(tcase, each_level_has_its_syslog_priority_and_hides_the_lesser_ones);
-    tcase_add_test(tcase, off_writes_nothing_anywhere);
-    tcase_add_test(tcase, an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not);
-    tcase_add_test(tcase, a_file_that_got_number_2_later_is_not_stderr);
-    tcase_add_test(tcase, an_error_goes_to_a_terminal_as_well);
-    tcase_add_test(tcase, a_file_is_appended_to_and_follows_a_rotation);
-    tcase_add_test(tcase, an_unwritable_file_is_told_once_and_syslog_takes_over);
-    tcase_add_test(tcase, a_limit_for_files_does_not_kill_the_application);
-    tcase_add_test(tcase, a_link_or_fifo_in_the_place_of_the_file_is_not_written_to);
-    tcase_add_test(tcase, errno_survives_every_function);
-    tcase_add_test(tcase, one_call_is_one_line_however_long_and_whatever_is_in_it);
-    tcase_add_test(tcase, a_stderr_whose_reader_is_gone_does_not_kill_the_application);
-    tcase_add_test(tcase, a_full_stderr_drops_the_line_instead_of_waiting);
-    tcase_add_test(tcase, a_child_of_fork_writes_its_own_pid);
-    tcase_add_test(tcase, lines_of_many_threads_stay_whole_while_settings_change);
-}
 
 int main(void)
 {
-    return check_main("log", set_up, tear_down, add_tests);
+    return test_main("log", set_up, tear_down);
 }
