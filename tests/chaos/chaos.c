@@ -1,6 +1,6 @@
 /* chaos.c - a random application before a target with random faults, and what must be so whatever happens.
  *
- *   chaos [--seed N] [--seconds S]
+ * CHAOS_SEED and CHAOS_SECONDS choose one seed, and how long it goes on.
  *
  * Threads open, draw, seed, log in, use operations, close and fork; one thread tells the target to fail, to be slow, to
  * hang for a while, to write short or to lose its token. From one seed each thread makes the same choices in the same
@@ -9,7 +9,6 @@
  */
 #include "served.h"
 
-#include <getopt.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdarg.h>
@@ -352,7 +351,7 @@ static void make_faults(int64_t until_ms)
     }
 }
 
-static int seconds = 30;
+static int seconds;
 
 TEST(whatever_happens_what_must_be_so_is_so)
 {
@@ -382,28 +381,19 @@ TEST(whatever_happens_what_must_be_so_is_so)
     served_once(1000);
 }
 
-static void read_options(int argc, char **argv)
+static unsigned long long number_in(const char *variable, unsigned long long otherwise)
 {
-    static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'}, {0}};
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    seed = (unsigned long long)now.tv_nsec;
-    if (getenv("TESTS_LONG") != NULL)
-        seconds = 3600;
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
-        if (option == 's')
-            seed = strtoull(optarg, NULL, 0);
-        else if (option == 't')
-            seconds = atoi(optarg);
-        else
-            exit(EXIT_FAILURE);
+    const char *text = getenv(variable);
+    return text != NULL ? strtoull(text, NULL, 0) : otherwise;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     char times[16];
-    read_options(argc, argv);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    seed = number_in("CHAOS_SEED", (unsigned long long)now.tv_nsec);
+    seconds = (int)number_in("CHAOS_SECONDS", getenv("TESTS_LONG") != NULL ? 3600 : 30);
     snprintf(times, sizeof times, "%d", 1 + seconds / HANG_S * 2);
     setenv("CK_TIMEOUT_MULTIPLIER", times, 1);
     return test_main("chaos", set_up, tear_down);

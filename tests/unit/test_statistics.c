@@ -28,69 +28,37 @@ TEST(sizes_are_powers_of_two)
     ck_assert_uint_eq(statistics_size(UINT64_MAX), STATISTICS_SIZES - 1);
 }
 
-TEST(nothing_timed_is_nothing_known)
-{
-    ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
-}
+/* What calls of a size lasted, how many there were, and what a call for so many bytes costs by that. */
+static const struct {
+    struct {
+        uint64_t len_bytes, ns, times;
+    } timed[3];
+    uint64_t asked_bytes, least_ns, most_ns;
+} costs[] = {
+    {{{0}}, 32, 0, 0},
+    /* One size does not tell the price of a byte. */
+    {{{1024, 5000, OFTEN}}, 32, 0, 0},
+    /* A card: 20 ms, and 1 us a byte. */
+    {{{1024, 21024000, OFTEN}, {2048, 22048000, OFTEN}}, 24, 20024000, 20024000},
+    /* A round trip costs the same whatever it carries. */
+    {{{1024, 1000000, OFTEN}, {32768, 1000000, OFTEN}}, 16, 1000000, 1000000},
+    /* Of a quick call the machine may take longer than the token: one is no evidence. Some slow ones are. */
+    {{{1024, 3500, ONCE}, {32768, 80000, OFTEN}}, 32, 0, 0},
+    {{{1024, 1020000, SOMETIMES}, {32768, 1030000, SOMETIMES}}, 32, 1000000, 1030000},
+    {{{1024, 1020000, ONCE}, {32768, 1030000, SOMETIMES}}, 32, 0, 0},
+    /* The first call found everything cold, or the machine was busy. */
+    {{{512, 196000, OFTEN}, {1024, 3500, OFTEN}, {32768, 80000, OFTEN}}, 32, 1000, 1200},
+    /* A price below nothing is not known. */
+    {{{1024, 1000, OFTEN}, {2048, 1000000, OFTEN}}, 32, 0, 0},
+};
 
-TEST(one_size_does_not_tell_the_price_of_a_byte)
+TEST_EACH(two_sizes_with_evidence_give_a_price_of_the_call_and_of_each_byte, 0,
+          sizeof costs / sizeof *costs)
 {
-    lasts(1024, 5000, OFTEN);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
-}
-
-TEST(two_sizes_give_a_price_of_the_call_and_of_each_byte)
-{
-    lasts(1024, 20000000 + 1024 * 1000, OFTEN); /* a card: 20 ms, and 1 us a byte */
-    lasts(2048, 20000000 + 2048 * 1000, OFTEN);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 24), 20024000);
-}
-
-TEST(a_round_trip_costs_the_same_whatever_it_carries)
-{
-    lasts(1024, 1000000, OFTEN);
-    lasts(32768, 1000000, OFTEN);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 16), 1000000);
-}
-
-/* Of a quick call the machine may take longer than the token. */
-TEST(a_few_quick_calls_of_a_size_are_no_evidence)
-{
-    lasts(1024, 3500, ONCE);
-    lasts(32768, 80000, OFTEN);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
-}
-
-TEST(a_few_slow_calls_of_each_size_are)
-{
-    lasts(1024, 1020000, SOMETIMES);
-    lasts(32768, 1030000, SOMETIMES);
-    ck_assert_uint_ge(statistics_call_ns(&pool, 32), 1000000);
-    ck_assert_uint_le(statistics_call_ns(&pool, 32), 1030000);
-}
-
-TEST(fewer_are_not)
-{
-    lasts(1024, 1020000, ONCE);
-    lasts(32768, 1030000, SOMETIMES);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
-}
-
-/* The first call found everything cold, or the machine was busy. */
-TEST(a_small_call_that_took_longer_than_a_larger_one_does_not_count)
-{
-    lasts(512, 196000, OFTEN);
-    lasts(1024, 3500, OFTEN);
-    lasts(32768, 80000, OFTEN);
-    ck_assert_uint_ge(statistics_call_ns(&pool, 32), 1000);
-    ck_assert_uint_le(statistics_call_ns(&pool, 32), 1200);
-}
-
-TEST(a_price_of_the_call_below_nothing_is_not_known)
-{
-    lasts(1024, 1000, OFTEN);
-    lasts(2048, 1000000, OFTEN);
-    ck_assert_uint_eq(statistics_call_ns(&pool, 32), 0);
+    for (int i = 0; i < 3 && costs[_i].timed[i].times != 0; i++)
+        lasts(costs[_i].timed[i].len_bytes, costs[_i].timed[i].ns, costs[_i].timed[i].times);
+    ck_assert_uint_ge(statistics_call_ns(&pool, costs[_i].asked_bytes), costs[_i].least_ns);
+    ck_assert_uint_le(statistics_call_ns(&pool, costs[_i].asked_bytes), costs[_i].most_ns);
 }
 
 TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
