@@ -1,7 +1,6 @@
 /* bench.c - p11-proxy bench: what random bytes cost, straight from the token and through the proxy. */
 #include "bench/bench.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -58,72 +57,66 @@ static void show_progress(int64_t done_ns, int64_t all_ns)
     unsigned columns = terminal_columns(STDERR_FILENO);
     int cells = columns == 0 || columns > BAR_CELLS + 10 ? BAR_CELLS : (int)columns - 10;
     int done = (int)(done_ns < all_ns ? cells * done_ns / all_ns : cells);
-    if (isatty(STDERR_FILENO) && wants_colour(stderr) && cells > 0)
+    if (wants_colour(stderr) && cells > 0)
         fprintf(stderr, "\r[%.*s%*s] %3d%%", done, "########################################",
                 cells - done, "", 100 * done / cells);
 }
 
 static void hide_progress(void)
 {
-    if (isatty(STDERR_FILENO) && wants_colour(stderr))
+    if (wants_colour(stderr))
         fputs("\r\033[K", stderr);
 }
 
-/* The draws of a process that its pool served, and all of them. */
-static void count_draws(pid_t pid, uint64_t *pool, uint64_t *all)
+/* Adds the draws of the proxy's process until now, or takes them off: sign is 1 or -1. */
+static void count_draws(struct results *results, pid_t pid, int sign)
 {
+    uint64_t factor = (uint64_t)sign; /* modulo 2^64 */
     struct counted_list list;
-    *pool = *all = 0;
     counters_find(&list, &pid, 1, /* complaints= */ NULL);
     for (size_t i = 0; i < list.count; i++) {
         const struct statistics *counters = list.proxies[i].counters;
         for (size_t slot = 0; slot < counters->slot_count; slot++) {
-            *pool += counters->slots[slot].pool.pool_draws;
-            *all += counters->slots[slot].pool.pool_draws +
-                    counters->slots[slot].calls.token_draws +
-                    counters->slots[slot].calls.failed_draws;
+            const struct statistics_calls *calls = &counters->slots[slot].calls;
+            uint64_t pool_draws = counters->slots[slot].pool.pool_draws;
+            results->pool_draws += factor * pool_draws;
+            results->all_draws += factor * (pool_draws + calls->token_draws + calls->failed_draws);
         }
     }
     counters_free(&list);
 }
 
 /* One figure of both, in turns, so that other load of the machine meets both alike. */
-static bool measure_both(const struct worker workers[2], const char *const paths[2],
-                         unsigned figure, bool counts, struct message *message)
+static bool measure_both(const struct worker *workers, unsigned figure, bool counts,
+                         struct message *message)
 {
-    int64_t slice_ns = figure == FIGURE_LOAD ? LOAD_NS : FIGURE_NS;
     if (figures[figure].operation == OPERATION_BURST)
         nanosleep(&PAUSE, NULL);
-    for (int i = 0; i < 2; i++) {
-        if (worker_measure(&workers[i], figure, slice_ns, counts))
+    for (int i = 0; i < WAYS; i++) {
+        if (worker_measure(&workers[i], figure, figure == FIGURE_LOAD ? LOAD_NS : FIGURE_NS,
+                           counts))
             continue;
-        message_set(message, "%s: %s", paths[i], workers[i].drawn->message.text);
+        message_set(message, "%s: %s", workers[i].module, workers[i].drawn->message.text);
         return false;
     }
     return true;
 }
 
-static bool measure(struct results *results, const struct worker workers[2],
-                    const char *const paths[2], struct message *message)
+static bool measure(struct results *results, const struct worker *workers, struct message *message)
 {
     int64_t all_ns = (int64_t)results->request->seconds * NS_PER_S;
-    int64_t begin_ns;
     bool drawn = true;
     for (int i = 0; drawn && i < WARM_UP_ROUNDS; i++)
-        drawn = measure_both(workers, paths, FIGURE_LOAD, /* counts= */ false, message);
-    begin_ns = clock_exact_ns();
+        drawn = measure_both(workers, FIGURE_LOAD, /* counts= */ false, message);
+    int64_t begin_ns = clock_exact_ns();
     do {
-        uint64_t pool_before, all_before, pool, all;
         for (unsigned i = FIGURE_LOAD; i < FIGURES && drawn; i++) {
             show_progress(clock_exact_ns() - begin_ns, all_ns);
             if (i == FIGURE_LOAD)
-                count_draws(workers[1].pid, &pool_before, &all_before);
-            drawn = measure_both(workers, paths, i, /* counts= */ true, message);
-            if (i != FIGURE_LOAD)
-                continue;
-            count_draws(workers[1].pid, &pool, &all);
-            results->pool_draws += pool - pool_before;
-            results->all_draws += all - all_before;
+                count_draws(results, workers[PROXIED].pid, -1);
+            drawn = measure_both(workers, i, /* counts= */ true, message);
+            if (i == FIGURE_LOAD)
+                count_draws(results, workers[PROXIED].pid, 1);
         }
     } while (drawn && clock_exact_ns() - begin_ns < all_ns);
     hide_progress();
@@ -133,28 +126,17 @@ static bool measure(struct results *results, const struct worker workers[2],
 static bool compare(const struct request *request, const struct config *config,
                     struct message *message)
 {
-    const char *const paths[2] = {config->target, request->common.module_path};
-    const struct worker_setup setups[2] = {
-        {request->load, config->target, config->target, config->target_init, paths[1]},
-        {request->load, request->common.module_path, config->target, NULL, NULL},
-    };
-    struct worker workers[2];
+    struct worker workers[WAYS] = {0};
     struct results results = {.request = request};
-    bool done = false;
-    if (!worker_start(&workers[0], &setups[0], message))
-        return false;
-    if (worker_start(&workers[1], &setups[1], message)) {
-        for (int i = 0; i < 2; i++)
-            results.drawn[i] = workers[i].drawn;
-        done = measure(&results, workers, paths, message);
-        for (int i = 0; i < 2; i++)
-            results_sort(workers[i].drawn);
-        done = done &&
-               (request->plot == NULL || plot_write(request->plot, &request->load, results.drawn[0],
-                                                    results.drawn[1], message));
-        worker_stop(&workers[1]);
+    bool done = true;
+    for (int i = 0; i < WAYS && done; i++) {
+        done = worker_start(&workers[i], (enum way)i, request, config, message);
+        results.drawn[i] = workers[i].drawn;
     }
-    worker_stop(&workers[0]);
+    done = done && measure(&results, workers, message) &&
+           (request->plot == NULL || plot_write(&results, message));
+    for (int i = 0; i < WAYS; i++)
+        worker_stop(&workers[i]);
     if (done)
         results_print(&results);
     return done;
@@ -193,42 +175,38 @@ static bool parse_time(const char *text, int64_t *ns)
 {
     static const struct {
         const char *unit;
-        int64_t ns;
+        unsigned long ns;
     } units[] = {{"us", 1000}, {"ms", NS_PER_MS}, {"s", NS_PER_S}};
     unsigned long number;
     const char *rest;
-    if (!parse_number(text, 1, SIMULATE_MOST_NS, &number, &rest))
-        return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(rest, units[i].unit) != 0)
+        if (!parse_number(text, 1, SIMULATE_MOST_NS / units[i].ns, &number, &rest) ||
+            strcmp(rest, units[i].unit) != 0)
             continue;
-        *ns = (int64_t)number * units[i].ns;
-        return *ns <= SIMULATE_MOST_NS;
+        *ns = (int64_t)(number * units[i].ns);
+        return true;
     }
     return false;
 }
 
-/* Returns what is wrong with an option's value, or NULL. */
+/* Takes an option of this command. Returns what is wrong with its value, or NULL. */
 static const char *take_option(struct request *request, int option)
 {
-    unsigned long number = 0;
     switch (option) {
     case 's':
-        if (!parse_count(optarg, SIZE_MOST_BYTES, &number))
-            return "--size is not a number from 1 to 1048576";
-        request->load.size_bytes = number;
-        return NULL;
+        return parse_count(optarg, SIZE_MOST_BYTES, &request->size_bytes)
+                   ? NULL
+                   : "--size is not a number from 1 to 1048576";
     case 't':
-        if (!parse_count(optarg, THREADS_MOST, &number))
-            return "--threads is not a number from 1 to 256";
-        request->load.threads = (unsigned)number;
-        return NULL;
+        return parse_count(optarg, THREADS_MOST, &request->threads)
+                   ? NULL
+                   : "--threads is not a number from 1 to 256";
     case 'n':
         return parse_count(optarg, SECONDS_MOST, &request->seconds)
                    ? NULL
                    : "--seconds is not a number from 1 to 3600";
     case 'd':
-        return parse_time(optarg, &request->load.simulate_ns)
+        return parse_time(optarg, &request->simulate_ns)
                    ? NULL
                    : "--simulate is not a time like 50us or 1ms, at most 1s";
     default:
@@ -249,18 +227,16 @@ int bench_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct request request = {.load = {.size_bytes = 32, .threads = 1},
-                              .seconds = 4,
-                              .common = {.module_path = default_module()}};
+    struct request request = {.size_bytes = 32, .threads = 1, .seconds = 4};
     struct message message;
-    int option, code;
+    int option;
+    request.common.module_path = default_module();
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        const char *wrong = strchr("stndp", option) != NULL ? take_option(&request, option) : NULL;
+        bool is_own = strchr("stndp", option) != NULL;
+        const char *wrong = is_own ? take_option(&request, option) : NULL;
         if (wrong != NULL)
             return usage_error(argv[0], "%s: '%s'", wrong, optarg);
-        code = strchr("stndp", option) != NULL
-                   ? GO_ON
-                   : common_option(option, argv[0], help, &request.common);
+        int code = is_own ? GO_ON : common_option(option, argv[0], help, &request.common);
         if (code != GO_ON)
             return code;
     }

@@ -1,4 +1,4 @@
-/* bench.h - what the parts of p11-proxy bench share: the load, the figures, the processes that draw. */
+/* bench.h - what the parts of p11-proxy bench share: the request, the figures, the processes that draw. */
 #ifndef P11_PROXY_BENCH_H
 #define P11_PROXY_BENCH_H
 
@@ -8,20 +8,18 @@
 #include <sys/types.h>
 
 #include "base/message.h"
+#include "bench/times.h"
 #include "token.h"
 #include "tool.h"
 
-enum {
-    THREADS_MOST = 256,
-    LABEL_BYTES = 33,
-    SLICE_SAMPLES = 4096, /* that a thread keeps of a slice */
-    SAMPLES_MOST = 1024 * 1024
-};
+enum { THREADS_MOST = 256, LABEL_BYTES = 33 };
 
-struct load {
-    size_t size_bytes;
-    unsigned threads;
+struct request {
+    unsigned long size_bytes, threads; /* of the load */
+    unsigned long seconds;
     int64_t simulate_ns; /* that the target is to take longer for each call; 0: none */
+    const char *plot;    /* NULL: none */
+    struct common_options common;
 };
 
 /* What is measured: the load that was asked for, and figures that are the same for each token. */
@@ -48,53 +46,32 @@ struct measured {
     uint64_t calls;
     int64_t spent_ns; /* in them, by all threads together */
     double least_ns;  /* of a call, on average over the quickest batch of them; 0: not known */
-    uint64_t timed;   /* further calls, each timed by itself */
-    int64_t min_ns, max_ns; /* of these, less what the clock costs */
 };
+
+/* Straight to the target, or through the proxy. */
+enum way { STRAIGHT, PROXIED, WAYS };
 
 /* What a process has drawn: in memory that it shares with the parent, and that it alone writes. */
 struct drawn {
     struct measured figures[FIGURES];
+    struct times times;      /* of further draws of the load, less what the clock costs */
     char label[LABEL_BYTES]; /* of the token */
     struct message message;  /* why it ended early; "": it did not */
-    size_t sample_count;
-    int64_t
-        samples[SAMPLES_MOST]; /* a random choice of the load's timed draws; see results_sort() */
 };
 
 struct worker {
-    pid_t pid;
+    pid_t pid;  /* 0: none was started */
     int socket; /* an order goes out, a byte comes back when it is done */
+    const char *module;
     struct drawn *drawn;
 };
 
-/* What a process is to load, all borrowed. */
-struct worker_setup {
-    struct load load;
-    const char *module;   /* draws come from here */
-    const char *target;   /* the bare target, which simulate_ns slows down; may be the same */
-    const char *reserved; /* for C_Initialize, or NULL */
-    const char *proxy;    /* that must not be in use in this process; NULL where it is the module */
-};
-
-struct request {
-    struct load load;
-    unsigned long seconds;
-    struct common_options common;
-    const char *plot; /* NULL: none */
-};
-
-/* What was measured, straight and through the proxy. */
 struct results {
     const struct request *request;
-    const struct drawn *drawn[2];
-    uint64_t pool_draws,
-        all_draws; /* of the load through the proxy; all_draws is 0 without counters */
+    const struct drawn *drawn[WAYS];
+    uint64_t pool_draws; /* of the load through the proxy, and so is the next */
+    uint64_t all_draws;  /* 0 without counters */
 };
-
-/* Sorts the samples, so that results_quantile() can find what share (0 to 1) of the draws took at most. */
-void results_sort(struct drawn *drawn);
-int64_t results_quantile(const struct drawn *drawn, double share);
 
 /* Prints them as text or as JSON. */
 void results_print(const struct results *results);
@@ -103,7 +80,8 @@ void results_print(const struct results *results);
  * Starts a process that draws. False, with a message, if there can be none. A fault of its module shows
  * with the first order.
  */
-bool worker_start(struct worker *worker, const struct worker_setup *setup, struct message *message);
+bool worker_start(struct worker *worker, enum way way, const struct request *request,
+                  const struct config *config, struct message *message);
 
 /*
  * Has it measure a figure for slice_ns, and add the result to *drawn if that counts. A figure that the
@@ -111,7 +89,7 @@ bool worker_start(struct worker *worker, const struct worker_setup *setup, struc
  */
 bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_ns, bool counts);
 
-/* Ends it. */
+/* Ends it, if it was started. */
 void worker_stop(struct worker *worker);
 
 /* Makes C_GenerateRandom of a loaded module, in this process, take delay_ns more, as a slower token
@@ -123,7 +101,6 @@ bool simulate_delay(const struct token_module *module, int64_t delay_ns);
 bool plot_is_possible(const char *path, struct message *message);
 
 /* Draws the latencies of both as an SVG file. False with a message. */
-bool plot_write(const char *path, const struct load *load, const struct drawn *straight,
-                const struct drawn *proxied, struct message *message);
+bool plot_write(const struct results *results, struct message *message);
 
 #endif

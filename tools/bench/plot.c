@@ -21,26 +21,26 @@ bool plot_is_possible(const char *path, struct message *message)
 }
 
 /* For each time the share of draws that took no longer. */
-static void put_curve(FILE *script, const struct drawn *drawn)
+static void put_curve(FILE *script, const struct times *times)
 {
     for (int i = 0; i <= CURVE_POINTS; i++) {
         double share = (double)i / CURVE_POINTS;
-        fprintf(script, "%.4f %.4f\n", (double)(results_quantile(drawn, share) + 1) / 1000,
+        fprintf(script, "%.4f %.4f\n", (double)(times_quantile(times, share) + 1) / 1000,
                 100 * share);
     }
     fputs("e\n", script);
 }
 
-static void put_script(FILE *script, const char *path, const struct load *load,
-                       const struct drawn *straight, const struct drawn *proxied)
+static void put_script(FILE *script, const struct results *results)
 {
+    const struct request *request = results->request;
     fputs("set terminal svg size 900,540 background 'white'\nset output '", script);
-    for (const char *at = path; *at != '\0'; at++)
+    for (const char *at = request->plot; *at != '\0'; at++)
         fprintf(script, *at == '\'' ? "''" : "%c", *at);
-    fprintf(script, "'\nset title 'C\\_GenerateRandom, %zu bytes, %u thread%s", load->size_bytes,
-            load->threads, load->threads == 1 ? "" : "s");
-    if (load->simulate_ns > 0)
-        fprintf(script, ", token made %g ms slower", (double)load->simulate_ns / NS_PER_MS);
+    fprintf(script, "'\nset title 'C\\_GenerateRandom, %lu bytes, %lu thread%s",
+            request->size_bytes, request->threads, request->threads == 1 ? "" : "s");
+    if (request->simulate_ns > 0)
+        fprintf(script, ", token made %g ms slower", (double)request->simulate_ns / NS_PER_MS);
     fputs("'\n"
           "set xlabel 'at most so many microseconds'\n"
           "set ylabel 'percent of the draws'\n"
@@ -49,8 +49,8 @@ static void put_script(FILE *script, const char *path, const struct load *load,
           "plot '-' with lines lw 2 title 'straight', "
           "'-' with lines lw 2 title 'through the proxy'\n",
           script);
-    put_curve(script, straight);
-    put_curve(script, proxied);
+    for (int i = 0; i < WAYS; i++)
+        put_curve(script, &results->drawn[i]->times);
 }
 
 /* gnuplot ends well on a full disk, too. */
@@ -66,12 +66,12 @@ static bool is_whole(const char *path)
     return whole;
 }
 
-bool plot_write(const char *path, const struct load *load, const struct drawn *straight,
-                const struct drawn *proxied, struct message *message)
+bool plot_write(const struct results *results, struct message *message)
 {
+    const char *path = results->request->plot;
     FILE *gnuplot = popen("gnuplot", "we");
     if (gnuplot != NULL) {
-        put_script(gnuplot, path, load, straight, proxied);
+        put_script(gnuplot, results);
         if (pclose(gnuplot) == 0 && is_whole(path))
             return true;
     }
