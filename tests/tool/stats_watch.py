@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import termios
+import time
 
 from terminal import TOOL, FakeProcess, Terminal, check, done_testing
 
@@ -109,6 +110,18 @@ def check_json(counted):
     check("JSON: it ends when its reader has gone", process.wait() == 0)
 
 
+def check_ignored(counted):
+    """As nohup(1) starts it. A document of a second later shows that the signal did not end it."""
+    process = subprocess.Popen([TOOL, "stats", "--json", "--watch=0.1", counted.pid], stdout=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    process.stdout.readline()
+    sent = time.time()
+    process.send_signal(signal.SIGHUP)
+    check("a signal that is ignored stays so", any(json.loads(line)["time_seconds"] > sent + 1 for line in process.stdout))
+    process.stdout.close()
+    process.wait()
+
+
 def check_broken_pipe():
     """It is in the midst of a document when its reader goes."""
     counted = FakeProcess("twice")
@@ -143,6 +156,7 @@ def main():
     check_dumb(counted)
     check_pipe(counted)
     check_json(counted)
+    check_ignored(counted)
     check_broken_pipe()
     check_named_end()
     counted.end()

@@ -41,16 +41,20 @@ bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, F
 
 void counters_free(struct counted_list *list);
 
+/* What inspecting a process came to. For a process with several descriptors it is the last that is true. */
 enum counters_result {
-    COUNTERS_READ,
+    COUNTERS_GONE,
+    COUNTERS_UNUSED,
     COUNTERS_INHERITED, /* a forked child holds its parent's descriptor, and has no counters */
     COUNTERS_STARTING,  /* C_Initialize is under way */
-    COUNTERS_STRANGE    /* another layout, or not made by a proxy; *message says so */
+    COUNTERS_STRANGE,   /* another layout, or not made by a proxy; *message says so */
+    COUNTERS_FORBIDDEN,
+    COUNTERS_READ
 };
 
 /*
- * Copies the counters in fd. own_pid is the PID of their process in its innermost PID namespace. On
- * COUNTERS_READ the caller ends *counters with free().
+ * Copies the counters in fd. own_pid is the PID of their process in its innermost PID namespace. Answers
+ * COUNTERS_INHERITED, _STARTING, _STRANGE, or _READ, and then the caller ends *counters with free().
  */
 enum counters_result counters_read(struct statistics **counters, int fd, uint64_t own_pid,
                                    struct message *message);

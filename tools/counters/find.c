@@ -13,22 +13,11 @@
 #include "base/clock.h"
 #include "tool.h"
 
-/* What inspecting a process came to. A process with several descriptors has the last that is true. */
-enum inspected {
-    INSPECT_GONE,
-    INSPECT_NOT_USING,
-    INSPECT_INHERITED,
-    INSPECT_STARTING,
-    INSPECT_STRANGE,
-    INSPECT_FORBIDDEN,
-    INSPECT_FOUND
-};
-
 struct candidate {
     pid_t pid;
     int fd; /* of its directory in /proc: a later process of this PID does not appear in there */
     char program[PROGRAM_BYTES];
-    struct message message; /* about INSPECT_STRANGE */
+    struct message message; /* about COUNTERS_STRANGE */
 };
 
 /* Reads a small file of the process as text. "" if that fails. */
@@ -94,60 +83,57 @@ static int open_counters(int directory_fd, const char *name, struct stat *file)
 static bool is_listed(const struct counted_list *list, pid_t pid, const struct stat *file)
 {
     bool listed = false;
-    for (size_t i = 0; i < list->count && !listed; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         const struct counted_proxy *proxy = &list->proxies[i];
-        listed = proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino;
+        listed |=
+            proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino;
     }
     return listed;
 }
 
-static enum inspected inspect_counters(struct counted_list *list, struct candidate *candidate,
-                                       int fd, const struct stat *file)
+static enum counters_result inspect_counters(struct counted_list *list, struct candidate *candidate,
+                                             int fd, const struct stat *file)
 {
-    static const enum inspected results[] = {[COUNTERS_READ] = INSPECT_FOUND,
-                                             [COUNTERS_INHERITED] = INSPECT_INHERITED,
-                                             [COUNTERS_STARTING] = INSPECT_STARTING,
-                                             [COUNTERS_STRANGE] = INSPECT_STRANGE};
     struct counted_proxy proxy = {
         .pid = candidate->pid, .device = file->st_dev, .inode = file->st_ino};
-    enum inspected result =
-        results[counters_read(&proxy.counters, fd, innermost_pid(candidate), &candidate->message)];
-    struct counted_proxy *more;
-    if (result != INSPECT_FOUND)
+    if (is_listed(list, proxy.pid, file))
+        return COUNTERS_READ;
+    enum counters_result result =
+        counters_read(&proxy.counters, fd, innermost_pid(candidate), &candidate->message);
+    if (result != COUNTERS_READ)
         return result;
     proxy.read_ns = clock_exact_ns();
     memcpy(proxy.program, candidate->program, sizeof proxy.program);
-    more = realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
+    void *more = realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
     if (more == NULL) {
         free(proxy.counters);
-        return INSPECT_GONE;
+        return COUNTERS_GONE;
     }
     list->proxies = more;
     list->proxies[list->count++] = proxy;
     return result;
 }
 
-static enum inspected inspect_descriptors(struct counted_list *list, struct candidate *candidate)
+static enum counters_result inspect_descriptors(struct counted_list *list,
+                                                struct candidate *candidate)
 {
     int directory_fd = openat(candidate->fd, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = directory_fd >= 0 ? fdopendir(directory_fd) : NULL;
-    enum inspected best = INSPECT_NOT_USING;
+    enum counters_result best = COUNTERS_UNUSED;
     const struct dirent *entry;
     if (directory == NULL)
-        return errno == EACCES || errno == EPERM ? INSPECT_FORBIDDEN : INSPECT_GONE;
+        return errno == EACCES || errno == EPERM ? COUNTERS_FORBIDDEN : COUNTERS_GONE;
     while ((entry = readdir(directory)) != NULL) {
         struct stat file;
         errno = 0;
         int fd = is_named_counters(directory_fd, entry->d_name)
                      ? open_counters(directory_fd, entry->d_name, &file)
                      : -1;
-        if (errno == EACCES && best == INSPECT_NOT_USING)
-            best = INSPECT_FORBIDDEN;
+        if (errno == EACCES && best == COUNTERS_UNUSED)
+            best = COUNTERS_FORBIDDEN;
         if (fd < 0)
             continue;
-        enum inspected result = is_listed(list, candidate->pid, &file)
-                                    ? INSPECT_FOUND
-                                    : inspect_counters(list, candidate, fd, &file);
+        enum counters_result result = inspect_counters(list, candidate, fd, &file);
         best = result > best ? result : best;
         close(fd);
     }
@@ -155,38 +141,39 @@ static enum inspected inspect_descriptors(struct counted_list *list, struct cand
     return best;
 }
 
-static enum inspected inspect(struct counted_list *list, struct candidate *candidate)
+static enum counters_result inspect(struct counted_list *list, struct candidate *candidate)
 {
-    enum inspected result;
+    enum counters_result result;
     char path[32];
     snprintf(path, sizeof path, "/proc/%ld", (long)candidate->pid);
     candidate->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (candidate->fd < 0)
-        return INSPECT_GONE;
+        return COUNTERS_GONE;
     read_program(candidate);
     result = inspect_descriptors(list, candidate);
     close(candidate->fd);
-    list->forbidden += result == INSPECT_FORBIDDEN;
-    list->strange += result == INSPECT_STRANGE;
+    list->forbidden += result == COUNTERS_FORBIDDEN;
+    list->strange += result == COUNTERS_STRANGE;
     return result;
 }
 
-static void complain(FILE *complaints, const struct candidate *candidate, enum inspected result)
+static void complain(FILE *complaints, const struct candidate *candidate,
+                     enum counters_result result)
 {
     static const char *const reasons[] = {
-        [INSPECT_GONE] = "does not exist",
-        [INSPECT_NOT_USING] = "does not use the proxy, has x-statistics: off, or has closed its "
-                              "descriptors; it counts from C_Initialize to C_Finalize",
-        [INSPECT_INHERITED] = "does not use the proxy: it inherited the counters of another "
-                              "process, and has its own after a C_Initialize",
-        [INSPECT_STARTING] = "is in C_Initialize; try again",
-        [INSPECT_FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
-                              "root can read it",
+        [COUNTERS_GONE] = "does not exist",
+        [COUNTERS_UNUSED] = "does not use the proxy, has x-statistics: off, or has closed its "
+                            "descriptors; it counts from C_Initialize to C_Finalize",
+        [COUNTERS_INHERITED] = "does not use the proxy: it inherited the counters of another "
+                               "process, and has its own after a C_Initialize",
+        [COUNTERS_STARTING] = "is in C_Initialize; try again",
+        [COUNTERS_FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
+                               "root can read it",
     };
     fprintf(complaints, "p11-proxy stats: process %ld ", (long)candidate->pid);
     if (candidate->program[0] != '\0')
         fprintf(complaints, "(%s) ", candidate->program);
-    if (result == INSPECT_STRANGE)
+    if (result == COUNTERS_STRANGE)
         fprintf(complaints, "cannot be read: %s\n", candidate->message.text);
     else
         fprintf(complaints, "%s\n", reasons[result]);
@@ -221,8 +208,8 @@ bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, F
         inspect_all(list);
     for (size_t i = 0; i < count; i++) {
         struct candidate candidate = {.pid = pids[i]};
-        enum inspected result = inspect(list, &candidate);
-        if (result == INSPECT_FOUND)
+        enum counters_result result = inspect(list, &candidate);
+        if (result == COUNTERS_READ)
             continue;
         all_shown = false;
         if (complaints != NULL)

@@ -13,14 +13,11 @@
 
 enum { MECHANISM_BYTES = 64 };
 
-/* The name that is being written, of all processes. */
+/* A name of which samples are written, and the process that they are of. */
 struct family {
     FILE *out;
-    const struct counted_list *list;
-    const char *name;
-    enum statistics_type type;
-    const struct counted_proxy *proxy; /* that samples are of */
     const struct statistics_row *row;
+    const struct counted_proxy *proxy;
 };
 
 typedef void put_samples(const struct family *family, const struct statistics *counters);
@@ -38,8 +35,8 @@ static void put_label(FILE *out, const char *name, const char *value)
 
 static void begin_sample(const struct family *family)
 {
-    fprintf(family->out, "p11_proxy_%s%s{pid=\"%ld\"", family->name,
-            family->type == STATISTICS_COUNTER ? "_total" : "", (long)family->proxy->pid);
+    fprintf(family->out, "p11_proxy_%s%s{pid=\"%ld\"", family->row->name,
+            family->row->type == STATISTICS_COUNTER ? "_total" : "", (long)family->proxy->pid);
     put_label(family->out, "program", family->proxy->program);
     put_label(family->out, "module", family->proxy->counters->module);
 }
@@ -56,12 +53,19 @@ static void end_sample(const struct family *family, uint64_t value)
     fprintf(family->out, "} %" PRIu64 "\n", value);
 }
 
-static void put_calls(const struct family *family, const struct statistics *counters)
+/* One for each slot; part is where in it the row is. */
+static void put_slots(const struct family *family, const struct statistics *counters, size_t part)
 {
     for (uint64_t i = 0; i < counters->slot_count; i++) {
         begin_slot_sample(family, &counters->slots[i]);
-        end_sample(family, statistics_number(family->row, &counters->slots[i].calls));
+        end_sample(family,
+                   statistics_number(family->row, (const char *)&counters->slots[i] + part));
     }
+}
+
+static void put_calls(const struct family *family, const struct statistics *counters)
+{
+    put_slots(family, counters, offsetof(struct statistics_slot, calls));
     begin_sample(family);
     put_label(family->out, "slot", "unknown");
     put_label(family->out, "token", "");
@@ -70,10 +74,7 @@ static void put_calls(const struct family *family, const struct statistics *coun
 
 static void put_pools(const struct family *family, const struct statistics *counters)
 {
-    for (uint64_t i = 0; i < counters->slot_count; i++) {
-        begin_slot_sample(family, &counters->slots[i]);
-        end_sample(family, statistics_number(family->row, &counters->slots[i].pool));
-    }
+    put_slots(family, counters, offsetof(struct statistics_slot, pool));
 }
 
 static void put_process(const struct family *family, const struct statistics *counters)
@@ -144,30 +145,26 @@ static void put_mechanisms(const struct family *family, const struct statistics 
     }
 }
 
-/* Two series of one name and label are an error, and spoil all: dlmopen() may load one module twice. */
-static bool seen_before(const struct counted_list *list, size_t i)
+/* Two series of one name and label are an error, and spoil all: dlmopen() may load one module twice. The
+ * list is sorted by both. */
+static bool is_second(const struct counted_list *list, size_t i)
 {
-    for (size_t j = 0; j < i; j++) {
-        if (list->proxies[j].pid == list->proxies[i].pid &&
-            strcmp(list->proxies[j].counters->module, list->proxies[i].counters->module) == 0)
-            return true;
-    }
-    return false;
+    const struct counted_proxy *proxy = &list->proxies[i];
+    return i > 0 && proxy[-1].pid == proxy->pid &&
+           strcmp(proxy[-1].counters->module, proxy->counters->module) == 0;
 }
 
 static void put_family(FILE *out, const struct counted_list *list, const struct statistics_row *row,
                        put_samples *put)
 {
-    struct family family = {out, list, row->name, row->type, NULL, row};
     fprintf(out, "# TYPE p11_proxy_%s %s\n", row->name,
             row->type == STATISTICS_COUNTER ? "counter" : "gauge");
     if (row->unit[0] != '\0')
         fprintf(out, "# UNIT p11_proxy_%s %s\n", row->name, row->unit);
     fprintf(out, "# HELP p11_proxy_%s %s\n", row->name, row->help);
     for (size_t i = 0; i < list->count; i++) {
-        family.proxy = &list->proxies[i];
-        if (!seen_before(list, i))
-            put(&family, family.proxy->counters);
+        if (!is_second(list, i))
+            put(&(struct family){out, row, &list->proxies[i]}, list->proxies[i].counters);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/words.h"
 
 static const char help[] =
     "usage: p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
@@ -23,19 +24,7 @@ static const char help[] =
 #define PERIOD_LEAST_S 0.1
 #define PERIOD_MOST_S  3600
 
-enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS, FORMATS }; /* the last: none was named */
-
-static bool parse_format(const char *text, enum format *format)
-{
-    static const char *const words[FORMATS] = {"table", "json", "openmetrics"};
-    for (unsigned i = 0; i < FORMATS; i++) {
-        if (strcmp(text, words[i]) == 0) {
-            *format = (enum format)i;
-            return true;
-        }
-    }
-    return false;
-}
+enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
 
 static bool parse_period(const char *text, int64_t *period_ns)
 {
@@ -82,14 +71,7 @@ const char *stats_trust_word(uint64_t trust)
                                          : "latched";
 }
 
-static void show_table(const struct counted_list *list)
-{
-    FILE *out = text_open();
-    stats_table(out, list, /* before= */ NULL, wants_colour(stdout));
-    text_close(out);
-}
-
-static int show_once(const struct stats_watch *what, enum format format)
+static int show_once(const struct stats_watch *what, int format)
 {
     struct counted_list list;
     bool all_shown = counters_find(&list, what->pids, what->pids_count, stderr);
@@ -97,8 +79,11 @@ static int show_once(const struct stats_watch *what, enum format format)
         stats_json(stdout, &list);
     else if (format == FORMAT_METRICS)
         stats_metrics(stdout, &list);
-    else
-        show_table(&list);
+    else {
+        FILE *out = text_open();
+        stats_table(out, &list, /* before= */ NULL, wants_colour(stdout));
+        text_close(out);
+    }
     if (what->pids_count == 0)
         counters_put_notes(stderr, "p11-proxy stats: ", &list);
     counters_free(&list);
@@ -113,13 +98,15 @@ int stats_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    enum format format = FORMATS;
+    int format = -1; /* enum format; none was named */
     struct stats_watch what = {.period_ns = NS_PER_S};
     struct common_options common = {.json = false};
     bool watches = false;
     int option, code;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'f' && !parse_format(optarg, &format))
+        if (option == 'f')
+            format = word_number(optarg, "table, json, openmetrics");
+        if (option == 'f' && format < 0)
             return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);
         if (option == 'w' && optarg != NULL && !parse_period(optarg, &what.period_ns))
             return usage_error(argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'",
@@ -130,10 +117,10 @@ int stats_command(int argc, char **argv)
         if (code != GO_ON)
             return code;
     }
-    if (common.json && format != FORMATS && format != FORMAT_JSON)
+    if (common.json && format >= 0 && format != FORMAT_JSON)
         return usage_error(argv[0], "--json does not go with another --format");
-    if (format == FORMATS)
-        format = common.json ? FORMAT_JSON : FORMAT_TABLE;
+    if (common.json)
+        format = FORMAT_JSON;
     if (watches && format == FORMAT_METRICS)
         return usage_error(argv[0], "--watch does not go with --format=openmetrics");
 

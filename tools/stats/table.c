@@ -39,10 +39,11 @@ static const char *number(char text[NUMBER_BYTES], uint64_t value)
     return at;
 }
 
-static void put_number(FILE *out, uint64_t value)
+/* A column. */
+static void put_number(FILE *out, bool known, uint64_t value)
 {
     char text[NUMBER_BYTES];
-    fprintf(out, "%*s", NUMBER_WIDTH, number(text, value));
+    fprintf(out, "%*s", NUMBER_WIDTH, known ? number(text, value) : "");
 }
 
 /* "12.3 ms", "2.1 h". */
@@ -81,48 +82,34 @@ static void put_note(FILE *out, const char *name, const struct statistics_slot *
     }
 }
 
-static void put_rate(FILE *out, const struct shown_slot *slot, const struct statistics_row *count,
-                     uint64_t now, const void *before)
+static uint64_t value_of(const struct statistics_row *row, const void *counts)
 {
-    uint64_t was = count != NULL ? statistics_number(count, before) : now;
-    if (count != NULL)
-        put_number(out, now > was ? (uint64_t)((double)(now - was) / slot->passed_s + 0.5) : 0);
-    else
-        fprintf(out, "%*s", NUMBER_WIDTH, "");
+    return row != NULL ? statistics_number(row, counts) : 0;
 }
 
-/* The line of row: a count, bytes, or both. Left out if all of it is 0. */
-static void put_line(FILE *out, const struct shown_slot *slot, const struct statistics_row *row,
-                     const struct statistics_row *bytes, const void *now, const void *before)
-{
-    const struct statistics_row *count = row != bytes ? row : NULL;
-    uint64_t counted = count != NULL ? statistics_number(count, now) : 0;
-    uint64_t byte_count = bytes != NULL ? statistics_number(bytes, now) : 0;
-    if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
-        return;
-    put_label(out, 4, row->line);
-    if (count != NULL)
-        put_number(out, counted);
-    else
-        fprintf(out, "%*s", NUMBER_WIDTH, "");
-    if (before != NULL)
-        put_rate(out, slot, count, counted, before);
-    if (bytes != NULL)
-        put_number(out, byte_count);
-    put_note(out, row->name, slot->now);
-    putc('\n', out);
-}
-
-/* Rows that name the same line follow each other, the count first. */
+/* A line for a count, bytes, or both, unless all of it is 0. Rows of one line follow each other, the count
+ * first. */
 static void put_lines(FILE *out, const struct statistics_row *row, const struct shown_slot *slot,
                       const void *now, const void *before)
 {
-    while (row->name != NULL) {
-        const struct statistics_row *bytes = row->unit[0] == '\0' ? row + 1 : row;
-        if (bytes->name == NULL || strcmp(bytes->line, row->line) != 0)
-            bytes = NULL;
-        put_line(out, slot, row, bytes, now, before);
-        row = (bytes != NULL ? bytes : row) + 1;
+    for (; row->name != NULL; row++) {
+        const struct statistics_row *first = row, *count = row->unit[0] == '\0' ? row : NULL;
+        if (count != NULL && row[1].name != NULL && strcmp(row[1].line, row->line) == 0)
+            row++;
+        const struct statistics_row *bytes = row != count ? row : NULL;
+        uint64_t counted = value_of(count, now), byte_count = value_of(bytes, now);
+        if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
+            continue;
+        put_label(out, 4, row->line);
+        put_number(out, count != NULL, counted);
+        if (before != NULL) {
+            uint64_t was = value_of(count, before), more = counted > was ? counted - was : 0;
+            put_number(out, count != NULL, (uint64_t)((double)more / slot->passed_s + 0.5));
+        }
+        if (bytes != NULL)
+            put_number(out, true, byte_count);
+        put_note(out, first->name, slot->now);
+        putc('\n', out);
     }
 }
 
@@ -192,7 +179,7 @@ static void put_refusals(FILE *out, const struct statistics *counters)
         const struct statistics_refusal *refusal = &counters->refusals[i];
         bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
         put_label(out, 4, any ? mechanism_name(refusal->mechanism, name, sizeof name) : "a key");
-        put_number(out, refusal->times);
+        put_number(out, true, refusal->times);
         fprintf(out, "   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
                 statistic_read(&refusal->line));
     }
@@ -206,13 +193,13 @@ static void put_mechanisms(FILE *out, const struct statistics *counters)
             fputs("  mechanisms used\n", out);
         put_label(out, 4,
                   mechanism_name(counters->mechanisms[i].type_plus_1 - 1, name, sizeof name));
-        put_number(out, counters->mechanisms[i].calls);
+        put_number(out, true, counters->mechanisms[i].calls);
         putc('\n', out);
     }
     if (counters->other_mechanism_calls == 0)
         return;
     put_label(out, 4, "others");
-    put_number(out, counters->other_mechanism_calls);
+    put_number(out, true, counters->other_mechanism_calls);
     putc('\n', out);
 }
 

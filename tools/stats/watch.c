@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,29 +20,20 @@
 
 enum { ROWS_IF_UNKNOWN = 24 };
 
-static volatile sig_atomic_t signalled;
-
-static void note_signal(int number)
+/* Signals wait in a descriptor, so none comes while the program draws. What is ignored stays so. */
+static int open_signals(void)
 {
-    signalled = number;
-}
-
-/* Signals wait until the program does, so none comes while it draws. What is ignored stays so. */
-static sigset_t block_signals(void)
-{
-    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-    struct sigaction action, noted = {.sa_handler = note_signal};
-    sigset_t blocked, before;
-    sigemptyset(&blocked);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        if (sigaction(ends[i], NULL, &action) != 0 || action.sa_handler == SIG_IGN)
-            continue;
-        sigaddset(&blocked, ends[i]);
-        sigaction(ends[i], &noted, NULL);
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
+    struct sigaction action;
+    sigset_t awaited;
+    sigemptyset(&awaited);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&awaited, numbers[i]);
     }
     signal(SIGPIPE, SIG_IGN); /* a reader that has gone is the end, and no error */
-    sigprocmask(SIG_BLOCK, &blocked, &before);
-    return before;
+    sigprocmask(SIG_BLOCK, &awaited, NULL);
+    return signalfd(-1, &awaited, SFD_CLOEXEC);
 }
 
 /* Keys come one by one and unseen. False where no terminal is to be read. */
@@ -56,23 +48,21 @@ static bool take_keys(struct termios *before)
 }
 
 /* Until it is time to show it again, or the window has changed. False when it is to end. */
-static bool wait_until(int64_t until_ns, bool has_keys, const sigset_t *unblocked)
+static bool wait_until(int64_t until_ns, bool has_keys, int signals)
 {
     struct pollfd fds[] = {{.fd = STDOUT_FILENO}, /* has an event when its reader closes it */
-                           {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN}};
+                           {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN},
+                           {.fd = signals, .events = POLLIN}};
     int64_t left_ns;
     while ((left_ns = until_ns - clock_exact_ns()) > 0) {
         const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
-        int ready = ppoll(fds, 2, &left, unblocked);
+        struct signalfd_siginfo info;
         char key;
-        if (signalled != 0) {
-            bool goes_on = signalled == SIGWINCH;
-            signalled = 0;
-            return goes_on;
-        }
-        if (ready > 0 && fds[0].revents != 0)
-            return false;
-        if (ready > 0 && (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q'))
+        if (ppoll(fds, 3, &left, NULL) <= 0)
+            continue;
+        if (fds[2].revents != 0)
+            return read(signals, &info, sizeof info) == sizeof info && info.ssi_signo == SIGWINCH;
+        if (fds[0].revents != 0 || read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q')
             return false;
     }
     return true;
@@ -132,7 +122,7 @@ static void show(const struct stats_watch *watch, bool redraws, const struct cou
 
 /* list is what was found first, and is freed. False if output could not be written. */
 static bool show_again(const struct stats_watch *watch, struct counted_list *list, bool has_keys,
-                       const sigset_t *unblocked)
+                       int signals)
 {
     const char *term = getenv("TERM");
     bool redraws =
@@ -147,7 +137,7 @@ static bool show_again(const struct stats_watch *watch, struct counted_list *lis
         *list = (struct counted_list){.count = 0};
         written = fflush(stdout) == 0 || errno == EPIPE;
         goes_on =
-            !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, unblocked);
+            !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, signals);
         if (goes_on)
             counters_find(list, watch->pids, watch->pids_count, /* complaints= */ NULL);
     }
@@ -160,10 +150,10 @@ int stats_watch(const struct stats_watch *watch)
 {
     struct counted_list list;
     bool all_shown = counters_find(&list, watch->pids, watch->pids_count, stderr);
-    sigset_t unblocked = block_signals();
+    int signals = open_signals();
     struct termios keys_before;
     bool has_keys = take_keys(&keys_before);
-    bool written = show_again(watch, &list, has_keys, &unblocked);
+    bool written = show_again(watch, &list, has_keys, signals);
     if (!written)
         fprintf(stderr, "p11-proxy stats: cannot write: %m\n");
     if (has_keys)
