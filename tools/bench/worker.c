@@ -235,7 +235,8 @@ static void find_slot(void)
                 give_up(function, rv);
         }
         if (initialised == 0)
-            give_up_because("there is no token that makes random bytes");
+            give_up_because("there is no token that makes random bytes; p11-proxy "
+                            "check says what to do");
     }
 }
 
