@@ -210,7 +210,7 @@ check "memory is not wiped on fork" sees "problem  the kernel does not prove tha
 check "no droppable pages"       sees "has no droppable pages" droppable real
 check "memory cannot be locked"  sees "a pool of 64 KiB cannot be kept out of swap: the limit is" lock real
 check "and what to do"           hints "raise the limit on locked memory (ulimit -l)"
-check "all of it is there"       sees "a restored checkpoint is noticed by a droppable page" none real
+check "all of it is there"       sees "ok       a process that is restored from a checkpoint drops its pool" none real
 check "no virtual machine"       grep -F "ok       nothing says that this is a virtual machine" "$scratch/out"
 check "a virtual machine"        sees "note     this is a virtual machine" none virtual
 check "and where to write the mix" hints "set x-pool-mix: kernel in $P11_PROXY_CONFIG"

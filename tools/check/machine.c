@@ -27,14 +27,16 @@ static void report_droppable(void)
 {
     _Atomic uint64_t *page = droppable_map();
     if (page != NULL) {
-        report_add(MARK_OK, "machine", "a restored checkpoint is noticed by a droppable page");
+        report_add(MARK_OK, "machine",
+                   "a process that is restored from a checkpoint drops its pool");
         droppable_unmap(page);
         return;
     }
-    report_add(MARK_NOTE, "machine",
-               "the kernel has no droppable pages, so a restored checkpoint is noticed only by the "
-               "step of its clock\n"
-               "Linux 6.11 has them; if processes are checkpointed here, set x-pool-mix: kernel");
+    report_add(
+        MARK_NOTE, "machine",
+        "a process that is restored from a checkpoint drops its pool only if its clock steps, "
+        "because the kernel has no droppable pages\n"
+        "Linux 6.11 has them; if processes are checkpointed here, set x-pool-mix: kernel");
 }
 
 static void report_locking(const struct config *config)
