@@ -33,7 +33,7 @@ process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h
   policy    enforce; refused 1,015 calls
   slot 7, token 'first token'
                                   calls          bytes
-    from the pool             2,000,000     64,000,000   99.5 % of all draws
+    from the pool             2,000,000     64,000,000   99.9 % of all draws
     missed                           12
     fills                         4,000     64,015,104
     expired                                      1,234
@@ -43,7 +43,7 @@ process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h
     wanted now                                  16,384
     at most                                     65,536
     asked for in a call                         16,384
-    from the token               10,000        320,000
+    from the token                  800         25,600
     failed                            6
     calls to the token           14,011     65,536,000
     of these failed                   7
@@ -70,7 +70,7 @@ check_stats_json "json" '.pid == '"$pid"' and .program == "fake_process" and .ve
     .policy == "enforce" and (.started_seconds | now - . | . > 7499 and . < 7800)'
 check_stats_json "json: a slot" '.slots[0] == {
         slot: 7, token: "first token", trust: "trusted", pool_draws: 2000000, pool_drawn_bytes: 64000000,
-        token_draws: 10000, token_drawn_bytes: 320000, failed_draws: 6, calls: 14011, called_bytes: 65536000,
+        token_draws: 800, token_drawn_bytes: 25600, failed_draws: 6, calls: 14011, called_bytes: 65536000,
         failed_calls: 7, missed_draws: 12, fills: 4000, filled_bytes: 64015104, expired_bytes: 1234,
         dropped_bytes: 5678, alarms: 1, held_bytes: 8192, level_bytes: 16384, capacity_bytes: 65536,
         chunk_bytes: 16384, locked: true, droppable: true, call_ns: 1000000, saved_ns: 2000000000000,

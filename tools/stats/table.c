@@ -71,7 +71,9 @@ static void put_note(FILE *out, const char *name, const struct statistics_slot *
     if (strcmp(name, "pool_draws") == 0) {
         double draws = (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
                        (double)slot->calls.failed_draws;
-        fprintf(out, "   %.1f %% of all draws", 100 * (double)slot->pool.pool_draws / draws);
+        /* Rounded down, because 100 % means all. */
+        unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws);
+        fprintf(out, "   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < STATISTICS_DROPS; i++) {
         if (slot->pool.drops[i] == 0)
