@@ -17,7 +17,7 @@ PROGRAMS = ("apt-get", "git", "man", "meson", "ninja", "p11-proxy", "pkcs11-tool
 README = "README.md"
 PAGES = ("tools/p11-proxy.1", "common/p11-proxy.module.5")
 # Blocks of README that are no commands, by their first word.
-TEXTS = ("before", "name")
+TEXTS = ("before", "name", "Provider")
 # Other tests run these: what they take is looked for in their help.
 ELSEWHERE = ("tests/run", "tools/package", ".ci/run")
 # A machine may lack these.
@@ -58,6 +58,27 @@ def commands_of_readme():
                 words = span.split()
                 if words[0] in PROGRAMS and (len(words) > 1 or "/" in span):
                     yield " ".join(words)
+
+
+def text_of_readme(first_word):
+    with open(README, encoding="utf-8") as file:
+        block, = re.findall(rf"^\n((?:    .*\n)*    {first_word}\b.*\n(?:    .*\n)*)", file.read(), flags=re.MULTILINE)
+    return re.sub(r"^    ", "", block, flags=re.MULTILINE)
+
+
+def try_java():
+    """README's file for SunPKCS11, and its lines of Java."""
+    if shutil.which("java") is None:
+        report(True, "README's lines of Java", skip="there is no java")
+        return
+    with open("proxy.cfg", "w", encoding="utf-8") as file:
+        file.write(text_of_readme("name"))
+    with open("Readme.java", "w", encoding="utf-8") as file:
+        file.write("import java.security.*;\npublic class Readme { public static void main(String[] args) throws Exception {\n"
+                   + text_of_readme("Provider")
+                   + 'System.out.println(random.generateSeed(4).length + " by " + random.getProvider().getName());\n}}\n')
+    code, out = run("java Readme.java")
+    report(code == 0 and out.splitlines()[-1:] == ["4 by SunPKCS11-proxy"], "README's lines of Java", out)
 
 
 def blocks_of_page(page):
@@ -144,6 +165,7 @@ def main():
     for command in commands:
         if command not in LAST:
             try_command(command)
+    try_java()
     for page in PAGES:
         try_page(page)
         try_lines(page)
