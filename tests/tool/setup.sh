@@ -3,12 +3,12 @@
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
-check_common_options() {
+check_help() {
     check "--help"               says 0 "usage: p11-proxy setup" "$TOOL" setup --help
     check "help setup"           says 0 "usage: p11-proxy setup" "$TOOL" help setup
     check "an unknown option"    complains 2 "p11-proxy setup --help" "$TOOL" setup --no-such-option
 }
-check_common_options
+check_help
 check "no target"                complains 2 "it takes one target" "$TOOL" setup
 check "two"                      complains 2 "it takes one target" "$TOOL" setup a b
 check "--undo with one"          complains 2 "--undo takes no target" "$TOOL" setup --undo a
