@@ -56,47 +56,7 @@ static void finalize(void)
     session = open_session(0, CKF_RW_SESSION);
 }
 
-/* Any call on the session may be the first to hear of it. */
-static void hear(const char *code)
-{
-    CK_SESSION_INFO info;
-    script("C_GetSessionInfo: fail %s once", code);
-    EXPECT(fn->C_GetSessionInfo(session, &info), strtoul(code, NULL, 16));
-}
-
-static void device_error(void)
-{
-    hear("0x30");
-}
-
-static void device_removed(void)
-{
-    hear("0x32");
-}
-
-static void token_not_present(void)
-{
-    hear("0xe0");
-}
-
-static void self_test_failed(void)
-{
-    hear("0x1b6");
-}
-
-static void seed_says_device_error(void)
-{
-    script("C_SeedRandom: fail 0x30 once");
-    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_DEVICE_ERROR);
-}
-
-static void large_draw_says_device_error(void)
-{
-    script("C_GenerateRandom over 1024: fail 0x30 once");
-    EXPECT(draw_or_fail(session, 2048), CKR_DEVICE_ERROR);
-}
-
-/* So may any that names the slot. */
+/* Any call that names the slot may be the first to hear that its token is gone. */
 
 static void slot_event(void)
 {
@@ -117,88 +77,100 @@ static void slot_info_says_empty(void)
     session = open_session(0, CKF_RW_SESSION);
 }
 
-static void list_of_tokens_lacks_it(void)
+static void list_lacks_it(CK_BBOOL with_token, const char *gone, const char *back)
 {
     CK_SLOT_ID slots[4];
     CK_ULONG count = 4;
-    script("empty slot 0");
-    EXPECT(fn->C_GetSlotList(CK_TRUE, slots, &count), CKR_OK);
+    script("%s", gone);
+    EXPECT(fn->C_GetSlotList(with_token, slots, &count), CKR_OK);
     ck_assert_uint_eq(count, 0);
-    script("empty slot none");
+    script("%s", back);
     session = open_session(0, CKF_RW_SESSION);
+}
+
+static void list_of_tokens_lacks_it(void)
+{
+    list_lacks_it(CK_TRUE, "empty slot 0", "empty slot none");
 }
 
 static void list_of_slots_lacks_it(void)
 {
-    CK_SLOT_ID slots[4];
-    CK_ULONG count = 4;
-    script("slots 0");
-    EXPECT(fn->C_GetSlotList(CK_FALSE, slots, &count), CKR_OK);
-    ck_assert_uint_eq(count, 0);
-    script("slots 1");
-    session = open_session(0, CKF_RW_SESSION);
+    list_lacks_it(CK_FALSE, "slots 0", "slots 1");
 }
 
-static void open_says_not_present(void)
+/* A call of that function; the session that is closed is not the last one. */
+static CK_RV call_of(enum function function)
 {
+    CK_SESSION_INFO session_info;
+    CK_TOKEN_INFO token_info;
+    CK_MECHANISM_INFO mechanism_info;
     CK_SESSION_HANDLE none;
-    script("C_OpenSession by callers: fail 0xe0 once");
-    EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &none), CKR_TOKEN_NOT_PRESENT);
-}
-
-static void token_info_says_removed(void)
-{
-    CK_TOKEN_INFO info;
-    script("C_GetTokenInfo: fail 0x32 once");
-    EXPECT(fn->C_GetTokenInfo(0, &info), CKR_DEVICE_REMOVED);
-}
-
-static void mechanism_info_says_not_recognized(void)
-{
-    CK_MECHANISM_INFO info;
-    script("C_GetMechanismInfo: fail 0xe1 once");
-    EXPECT(fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &info), CKR_TOKEN_NOT_RECOGNIZED);
-}
-
-/* One that is not the last. */
-static void close_says_removed(void)
-{
-    CK_SESSION_HANDLE other = open_session(0, 0);
-    script("C_CloseSession by callers: fail 0x32 once");
-    EXPECT(fn->C_CloseSession(other), CKR_DEVICE_REMOVED);
+    switch (function) {
+    case FUNCTION_C_GetSessionInfo:
+        return fn->C_GetSessionInfo(session, &session_info);
+    case FUNCTION_C_SeedRandom:
+        return fn->C_SeedRandom(session, pin, 4);
+    case FUNCTION_C_GenerateRandom:
+        return draw_or_fail(session, 2048);
+    case FUNCTION_C_OpenSession:
+        return fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &none);
+    case FUNCTION_C_GetTokenInfo:
+        return fn->C_GetTokenInfo(0, &token_info);
+    case FUNCTION_C_GetMechanismInfo:
+        return fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &mechanism_info);
+    default:
+        return fn->C_CloseSession(open_session(0, 0));
+    }
 }
 
 static const struct event {
     const char *name;
-    void (*happens)(void);
-    bool logged_in; /* the user is, before it */
-    bool waits;     /* for the call that the filler is in */
+    void (*happens)(void); /* NULL: that function says that code */
+    bool logged_in;        /* the user is, before it */
+    bool waits;            /* for the call that the filler is in */
+    enum function function;
+    const char *call; /* as a script has it */
+    CK_RV code;
 } events[] = {
-    {"seed", seed, false, false},
-    {"login", log_in, false, false},
-    {"logout", log_out, true, false},
-    {"SO login", log_the_so_in, false, true},
-    {"close all while logged in", close_all, true, true},
-    {"last close while logged in", close_the_last, true, true},
-    {"init token", init_token, false, true},
-    {"finalize", finalize, false, true},
-    {"device error", device_error, false, false},
-    {"device removed", device_removed, false, false},
-    {"token not present", token_not_present, false, false},
-    {"self test failed", self_test_failed, false, false},
-    {"seed says device error", seed_says_device_error, false, false},
-    {"large draw says device error", large_draw_says_device_error, false, false},
-    {"event of the slot", slot_event, false, false},
-    {"slot info says empty", slot_info_says_empty, false, false},
-    {"list of tokens lacks it", list_of_tokens_lacks_it, false, false},
-    {"list of slots lacks it", list_of_slots_lacks_it, false, false},
-    {"open says not present", open_says_not_present, false, false},
-    {"token info says removed", token_info_says_removed, false, false},
-    {"mechanism info says not recognized", mechanism_info_says_not_recognized, false, false},
-    {"close says removed", close_says_removed, false, false},
+    {"seed", .happens = seed},
+    {"login", .happens = log_in},
+    {"logout", .happens = log_out, .logged_in = true},
+    {"SO login", .happens = log_the_so_in, .waits = true},
+    {"close all while logged in", .happens = close_all, .logged_in = true, .waits = true},
+    {"last close while logged in", .happens = close_the_last, .logged_in = true, .waits = true},
+    {"init token", .happens = init_token, .waits = true},
+    {"finalize", .happens = finalize, .waits = true},
+    {"event of the slot", .happens = slot_event},
+    {"slot info says empty", .happens = slot_info_says_empty},
+    {"list of tokens lacks it", .happens = list_of_tokens_lacks_it},
+    {"list of slots lacks it", .happens = list_of_slots_lacks_it},
+#define SAYS(of, more, says)                                                                       \
+    {                                                                                              \
+        .name = #of " says " #says, .function = FUNCTION_##of, .call = #of more, .code = says      \
+    }
+    SAYS(C_GetSessionInfo, "", CKR_DEVICE_ERROR),
+    SAYS(C_GetSessionInfo, "", CKR_DEVICE_REMOVED),
+    SAYS(C_GetSessionInfo, "", CKR_TOKEN_NOT_PRESENT),
+    SAYS(C_GetSessionInfo, "", CKR_FIPS_SELF_TEST_FAILED),
+    SAYS(C_SeedRandom, "", CKR_DEVICE_ERROR),
+    SAYS(C_GenerateRandom, " over 1024", CKR_DEVICE_ERROR),
+    SAYS(C_OpenSession, " by callers", CKR_TOKEN_NOT_PRESENT),
+    SAYS(C_GetTokenInfo, "", CKR_DEVICE_REMOVED),
+    SAYS(C_GetMechanismInfo, "", CKR_TOKEN_NOT_RECOGNIZED),
+    SAYS(C_CloseSession, " by callers", CKR_DEVICE_REMOVED),
 };
 
 enum { EVENTS = sizeof events / sizeof *events };
+
+static void happen(const struct event *event)
+{
+    if (event->happens != NULL) {
+        event->happens();
+        return;
+    }
+    script("%s: fail 0x%lx once", event->call, event->code);
+    EXPECT(call_of(event->function), event->code);
+}
 
 static void begin_before(const struct event *event, const char *settings)
 {
@@ -228,13 +200,13 @@ TEST_EACH(what_is_held_is_not_served_after_an_event, 0, 2 * EVENTS)
     draw(session, 16, 4096);
     let_filler_work();
     uint64_t made = draw_until_held(session);
-    event->happens();
+    happen(event);
     nothing_is_served_from_before(event, made);
 }
 
 static void *happens(void *event)
 {
-    ((const struct event *)event)->happens();
+    happen(event);
     return NULL;
 }
 
@@ -250,7 +222,7 @@ TEST_EACH(what_is_on_its_way_is_not_served_after_an_event, 0, EVENTS)
     if (event->waits)
         ck_assert_int_eq(pthread_create(&thread, NULL, happens, (void *)event), 0);
     else
-        event->happens();
+        happen(event);
     script_release();
     if (event->waits)
         pthread_join(thread, NULL);
@@ -266,7 +238,7 @@ static void *draw_one(void *unused)
 /* The caller's own read-ahead is under way. */
 TEST_EACH(what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3)
 {
-    static const char *const others[] = {"seed", "login", "device error"};
+    static const char *const others[] = {"seed", "login", "C_GetSessionInfo says CKR_DEVICE_ERROR"};
     pthread_t thread;
     const struct event *event = events;
     while (strcmp(event->name, others[_i]) != 0)
@@ -276,7 +248,7 @@ TEST_EACH(what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3)
     ck_assert_int_eq(pthread_create(&thread, NULL, draw_one, NULL), 0);
     WAIT_UNTIL(script_held() == 1);
     uint64_t made = words_made();
-    event->happens();
+    happen(event);
     script_release();
     pthread_join(thread, NULL);
     nothing_is_served_from_before(event, made);
