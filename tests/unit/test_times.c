@@ -16,7 +16,7 @@ static void is_about(int64_t ns, int64_t right_ns)
     ck_assert_int_le(ns, right_ns + right_ns / 100 + 1);
 }
 
-START_TEST(quantiles_are_right_to_a_percent_from_nanoseconds_to_hours)
+TEST(quantiles_are_right_to_a_percent_from_nanoseconds_to_hours)
 {
     for (int64_t unit_ns = 1; unit_ns <= INT64_C(10000000000); unit_ns *= 10) {
         set_up();
@@ -32,9 +32,8 @@ START_TEST(quantiles_are_right_to_a_percent_from_nanoseconds_to_hours)
         ck_assert_int_eq(times_quantile(&times, 1), 1000 * unit_ns);
     }
 }
-END_TEST
 
-START_TEST(no_quantile_is_beyond_what_was_measured)
+TEST(no_quantile_is_beyond_what_was_measured)
 {
     for (int64_t ns = 1000; ns < 1020; ns++) {
         set_up();
@@ -43,9 +42,8 @@ START_TEST(no_quantile_is_beyond_what_was_measured)
             ck_assert_int_eq(times_quantile(&times, i / 10.0), ns);
     }
 }
-END_TEST
 
-START_TEST(what_is_shorter_than_the_clock_costs_counts_as_zero)
+TEST(what_is_shorter_than_the_clock_costs_counts_as_zero)
 {
     times_add(&times, -5);
     times_add(&others, 7);
@@ -54,9 +52,8 @@ START_TEST(what_is_shorter_than_the_clock_costs_counts_as_zero)
     ck_assert_int_eq(times_quantile(&times, 0.2), 0);
     ck_assert_int_eq(times.max_ns, 7);
 }
-END_TEST
 
-START_TEST(nothing_measured_changes_nothing)
+TEST(nothing_measured_changes_nothing)
 {
     times_add(&times, 7);
     times_merge(&times, &others);
@@ -64,17 +61,8 @@ START_TEST(nothing_measured_changes_nothing)
     ck_assert_int_eq(times.min_ns, 7);
     ck_assert_int_eq(times_quantile(&others, 0.5), 0);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, quantiles_are_right_to_a_percent_from_nanoseconds_to_hours);
-    tcase_add_test(tcase, no_quantile_is_beyond_what_was_measured);
-    tcase_add_test(tcase, what_is_shorter_than_the_clock_costs_counts_as_zero);
-    tcase_add_test(tcase, nothing_measured_changes_nothing);
-}
 
 int main(void)
 {
-    return check_main("times", set_up, NULL, add_tests);
+    return test_main("times", set_up, NULL);
 }
