@@ -5,7 +5,7 @@
  *   p11_proxy:drop            cause (enum pool_drop), bytes  what a pool held was thrown away, stripes not counted
  *   p11_proxy:refusal         mechanism, rule (text), function (text), 1 if it is only audited
  *
- * The manual page p11-proxy(1) tells of them; who adds one, adds it there. Never random bytes, PINs or keys.
+ * The manual page p11-proxy(1) describes them; a new one is described there too. Never random bytes, PINs or keys.
  */
 #ifndef P11_PROXY_PROBES_H
 #define P11_PROXY_PROBES_H

@@ -117,7 +117,7 @@ static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_
                        CK_RV rv)
 {
     in_call_end(login->place, login->calls);
-    /* A context-specific login belongs to one operation and changes no one's state. */
+    /* A context-specific login belongs to one operation and changes no login state. */
     if (rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC)
         note_login(login->slot, login->is_so ? SLOT_SO_LOGGED_IN : SLOT_LOGGED_IN);
     if (rv != CKR_OK)

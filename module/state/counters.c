@@ -37,7 +37,7 @@ _Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0,
                "a mask finds the place");
 
 /* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation, or private
- * memory that no one reads. NULL if there was none to have. */
+ * memory that no program reads. NULL if there was none to have. */
 static struct statistics *mapping;
 
 /* In ordinary memory: a forked child has inherited the descriptor, and gives it back when it makes its own. */
@@ -187,7 +187,7 @@ void counters_begin(bool shown, uint64_t flags, const char *target)
     errno = saved_errno;
 }
 
-/* For programs that end before anyone can look at their counters. */
+/* For programs that end before p11-proxy stats can read their counters. */
 static void log_draws(void)
 {
     uint64_t from_pool = 0, from_token = statistic_read(&mapping->unknown.token_draws);

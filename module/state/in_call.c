@@ -1,4 +1,4 @@
-/* in_call.c - who is in a call to the target. */
+/* in_call.c - which threads are in a call to the target. */
 #include "state/in_call.h"
 
 #include "state/memory.h"

@@ -1,4 +1,4 @@
-/* in_call.h - hints of who is in a call, so that the filler stays out of the application's way, and of which
+/* in_call.h - hints of which threads are in a call, so that the filler stays out of the application's way, and of which
  * threads are in the target for random bytes, so that a generator that comes back here is noticed. */
 #ifndef P11_PROXY_IN_CALL_H
 #define P11_PROXY_IN_CALL_H

@@ -25,8 +25,8 @@ enum slot_health {
 };
 
 /*
- * A slot's entry stays where it is as long as the module is loaded. The versions are counters: who keeps
- * something that was learned keeps the version beside it, and what it keeps is invalid if the two differ.
+ * A slot's entry stays where it is as long as the module is loaded. The versions are counters: what was
+ * learned is kept with the version of that time beside it, and is invalid if the two differ.
  */
 struct slot {
     CK_SLOT_ID id;

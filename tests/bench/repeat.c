@@ -1,4 +1,4 @@
-/* repeat.c - does one thing so many times, for those who count what that takes: callgrind, strace.
+/* repeat.c - does one thing so many times, for programs that count what that takes: callgrind, strace.
  *
  *     repeat [--warm] OP[:ARGUMENT] TIMES [MODULE]
  *

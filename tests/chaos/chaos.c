@@ -28,7 +28,7 @@ enum {
     CHILD_DRAWS = 20
 };
 
-/* Shared with children, who count what they find too. */
+/* Shared with child processes, which count what they find too. */
 static struct {
     atomic_uint wrong;
     char what[256];

@@ -1,4 +1,4 @@
-/* test_dropping.c - after an event that changes what the token is or who uses it, nothing older is served. */
+/* test_dropping.c - after an event that changes what the token is or its login, nothing older is served. */
 #include "served.h"
 
 #include <pthread.h>

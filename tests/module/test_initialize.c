@@ -1,4 +1,4 @@
-/* test_initialize.c - C_Initialize: what the target's is given for what the caller gave ours, and who may be second. */
+/* test_initialize.c - C_Initialize: what the target gets for what the caller gives, and a second call. */
 #include "served.h"
 
 #include <pthread.h>

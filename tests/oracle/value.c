@@ -55,7 +55,7 @@ static const char *name_of_handle(unsigned long handle)
     return "other";
 }
 
-/* A block of exactly len bytes, so that tools see who reads or writes behind it. All are kept to the end. */
+/* A block of exactly len bytes, so that tools see a read or write behind it. All are kept to the end. */
 static unsigned char *new_block(size_t len, int fill)
 {
     static struct kept {

@@ -110,7 +110,7 @@ static void fill(struct p11_functions *list, const char *said, bool is_plain)
 #endif
 }
 
-/* Right before a page that faults, so that a reader who goes on because of the version crashes. */
+/* Right before a page that faults, so that a module that reads on because of the version crashes. */
 static struct p11_functions *put_before_the_end(const struct p11_functions *list)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -77,7 +77,7 @@ check "configured for all: no such home"    draws env -i SOFTHSM2_CONF="$SOFTHSM
 check "configured for all: a user without rights" draws as_nobody env -i SOFTHSM2_CONF="$SOFTHSM2_CONF"
 [[ $(id -u) != 0 ]] || chown -R 0 "$scratch/tokens"
 
-# A user's file is nothing to root, and overrides for everybody else.
+# Root ignores a user's file; for that user it overrides.
 mkdir -p "$scratch/home/.config/pkcs11/modules"
 printf 'x-target: /nonexistent.so\n' >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
 if [[ $(id -u) == 0 ]]; then

@@ -1,5 +1,5 @@
 #!/bin/bash
-# users.sh - beside others in one program: two users of one token, and modules that everybody's names are seen in.
+# users.sh - beside others in one program: two users of one token, and modules whose names all other modules see.
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
