@@ -218,4 +218,14 @@ configure 'x-pool-mix: kernel' 'x-pool-threads: never' 'x-pool-lock-memory: neve
 check "a virtual machine with the mix" sees "ok       x-pool-mix: kernel makes the bytes of cloned machines differ" none virtual
 check "no thread"                grep -F "x-pool-threads is never" "$scratch/out"
 check "no locked memory"         grep -F "x-pool-lock-memory is never" "$scratch/out"
+# A copy that an upgrade left as it was: the same code with another version's number. A compiler may store that number
+# in pieces, of which the first has four bytes at least.
+version=$("$TOOL" --version)
+version=${version##* }
+first=${version:0:4}
+LC_ALL=C sed "s/${first//./\\.}/${first//[0-9]/9}/g" "$PROXY" >"$scratch/p11-proxy-copy.so"
+check "the module of this version" lacks "is of another version"
+check "of another one"           says 0 "note     the proxy is of another version than this program, which is $version: $scratch/p11-proxy-copy.so" \
+    "$TOOL" check --module "$scratch/p11-proxy-copy.so"
+check "and what to do"           hints "if it is a copy, copy the module anew"
 done_testing

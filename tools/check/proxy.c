@@ -72,7 +72,18 @@ static void report_learned(const struct statistics_slot *slot)
                        : ", because more was refused, was slow or was not needed");
 }
 
-static void report_all_learned(CK_FUNCTION_LIST *list)
+/* A copy for a second target belongs to no package, so an upgrade leaves it as it is. */
+static void report_version(const struct counted_list *own, const char *module_path)
+{
+    if (own->strange > 0 ||
+        (own->count > 0 && strcmp(own->proxies[0].counters->version, VERSION) != 0))
+        report_add(MARK_NOTE, "proxy",
+                   "the proxy is of another version than this program, which is " VERSION ": %s\n"
+                   "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
+                   module_path, module_path);
+}
+
+static void report_all_learned(CK_FUNCTION_LIST *list, const char *module_path)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
@@ -84,6 +95,7 @@ static void report_all_learned(CK_FUNCTION_LIST *list)
     for (CK_ULONG i = 0; i < count; i++)
         draw_for_a_moment(list, slots[i]);
     counters_find(&own, &pid, 1, /* complaints= */ NULL);
+    report_version(&own, module_path);
     for (size_t i = 0; i < own.count; i++)
         for (size_t slot = 0; slot < own.proxies[i].counters->slot_count; slot++)
             report_learned(&own.proxies[i].counters->slots[slot]);
@@ -128,7 +140,7 @@ static void start(const void *context)
         return;
     }
     report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
-    report_all_learned(module.list);
+    report_all_learned(module.list, module_path);
     report_stage("in the proxy's C_Finalize");
     module.list->C_Finalize(NULL);
 }
