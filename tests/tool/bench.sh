@@ -66,6 +66,12 @@ check_json "a token that is not initialised" 0 '.token == "scripted" and .straig
 check_json "a single session: figures with more are left out" 0 \
     '.figures.draw_32_threads_2 == null and .figures.open_draw_close == null and .figures.draw_16 != null' \
     on_scripted 0 TARGET_SCRIPT='sessions at most 1'
+check_json "a token without locks: figures with threads are left out" 0 \
+    '.figures.draw_32_threads_2 == null and .figures.open_draw_close_threads_4 == null and .figures.draw_16 != null' \
+    on_scripted 0 TARGET_SCRIPT='C_Initialize locking: fail 0xa'
+check "a load of several threads cannot be measured then" complains 1 "it does not work with several threads" \
+    env P11_PROXY_TARGET="$SCRIPTED" TARGET_SCRIPT='C_Initialize locking: fail 0xa' \
+    "$TOOL" bench --module "$PROXY" --threads 2
 kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
 if [[ -n $kit_proxy ]]; then
     mkdir -p "$scratch/home/.config/pkcs11/modules"
