@@ -144,9 +144,9 @@ CK_FUNCTION_LIST_PTR bare_list(void)
     return list_of(open_target());
 }
 
-const struct p11_functions *newest_list(void)
+const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
 {
-    CK_VERSION version = {3, 2};
+    CK_VERSION version = {major, minor};
     CK_INTERFACE *interface = NULL;
     __typeof__(((struct p11_functions *)NULL)->C_GetInterface) get;
     get = (__typeof__(get))dlsym(proxy, "C_GetInterface");

@@ -54,8 +54,8 @@ void *target_symbol(const char *name);
 /* The target's own plain list, for what the application does without the proxy. */
 CK_FUNCTION_LIST_PTR bare_list(void);
 
-/* The proxy's list of 3.2, which the target must have. */
-const struct p11_functions *newest_list(void);
+/* The proxy's list of that version, which the target must have. */
+const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor);
 
 /* Real targets with a token of their own, in root. And initialised behind the proxy: the slot of a token whose user can
  * log in with the PIN 1234. */

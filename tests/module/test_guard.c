@@ -67,7 +67,7 @@ static void start(const char *settings)
     snprintf(whole, sizeof whole, "x-pool: off\n%s", settings);
     script("interfaces 3.2 3.0 2.40");
     proxy_with(whole);
-    list = newest_list();
+    list = interface_list(3, 2);
     initialize();
     session = open_session(0, 0);
 }

@@ -26,7 +26,7 @@ static void start(const char *settings)
 {
     proxy_before("keyring", settings);
     keyring = target_symbol("keyring");
-    list = newest_list();
+    list = interface_list(3, 2);
     initialize();
     session = open_session(0, 0);
 }

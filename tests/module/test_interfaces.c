@@ -59,14 +59,6 @@ static void begin_before_number(int number)
     begin_before(targets[number].name, targets[number].script);
 }
 
-static const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
-{
-    CK_VERSION version = {major, minor};
-    CK_INTERFACE *interface = NULL;
-    EXPECT(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &version, &interface, 0), CKR_OK);
-    return interface->pFunctionList;
-}
-
 /* A getter of the target's own: one that it is only linked with does not count. */
 static void *own_symbol(const char *name)
 {

@@ -1,8 +1,6 @@
 /* test_rows.c - every function reaches its namesake in the target, with its arguments and its answer. */
 #include "served.h"
 
-#include <dlfcn.h>
-
 /* What stands behind every pointer that is passed: room for all that a function reads or writes there. */
 static _Alignas(16) unsigned char scratch[64 * 1024];
 
@@ -69,16 +67,6 @@ static bool is_apart(const char *name)
         if (strcmp(name, apart[i]) == 0)
             return true;
     return false;
-}
-
-static const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
-{
-    CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-    CK_VERSION version = {major, minor};
-    CK_INTERFACE *interface = NULL;
-    get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
-    EXPECT(get((CK_UTF8CHAR_PTR) "PKCS 11", &version, &interface, 0), CKR_OK);
-    return interface->pFunctionList;
 }
 
 static void load(const char *said, CK_BYTE major, CK_BYTE minor)
