@@ -103,6 +103,10 @@ bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes,
 size_t pool_fetch_end(struct pool *pool, struct pool_fetch *fetch, size_t good_bytes,
                       uint8_t *caller_buf, size_t caller_bytes);
 
+/* Whether a fetch costs the same whatever its size. Then the next ones ask for all that there is room for, as long as
+ * there is demand: the fewer fetches, the better. */
+void pool_fill_up(struct pool *pool, bool fills_up);
+
 /* True if less is held than the low mark: a fetch with caller_bytes 0 would begin. */
 bool pool_is_low(struct pool *pool);
 

@@ -29,6 +29,7 @@ struct slice {
 /* What changes, in memory that fork wipes. Zero bytes are a pool that is stopped. */
 struct pool_memory {
     _Atomic uint64_t own_epoch; /* where the pool's epoch is if there is no droppable page */
+    atomic_bool fills_up;       /* see pool_fill_up() */
 
     pthread_mutex_t lock
         __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */

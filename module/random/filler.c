@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "random/fill_session.h"
 #include "random/fork_gate.h"
+#include "random/sizing.h"
 #include "random/source.h"
 #include "state/counters.h"
 #include "state/in_call.h"
@@ -21,8 +22,11 @@ enum { STACK_BYTES = 1024 * 1024 };
 
 static const int64_t END_AFTER_NS = 2 * NS_PER_S;
 static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
-static const int64_t FIRST_BACK_OFF_NS = 1 * NS_PER_MS;
-static const int64_t LONGEST_BACK_OFF_NS = 256 * NS_PER_MS;
+/* How long the application must have left the slot alone: so many times what a fetch takes, because a token that does
+ * one thing at a time keeps the next call waiting for that long. */
+enum { QUIET_FETCHES = 8 };
+static const int64_t SHORTEST_QUIET_NS = 1 * NS_PER_MS;
+static const int64_t LONGEST_QUIET_NS = 256 * NS_PER_MS;
 static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
 static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
 
@@ -39,7 +43,7 @@ struct demand {
     _Atomic int64_t read_ahead_ns; /* when one did last, 0: never */
     /* The thread's own: */
     unsigned calls_seen;
-    int64_t back_off_ns; /* how long it stood aside last time */
+    int64_t used_ns;  /* when the application was seen to have used the slot */
     int64_t pause_ns; /* how long it paused after the last failure, 0: none since one that worked */
     int64_t retry_at_ns;
 };
@@ -65,19 +69,20 @@ void filler_prepare(void)
 }
 
 /* How long to leave the slot alone because the application uses it; 0 if it does not. */
-static int64_t back_off(struct slot *slot, struct demand *demand)
+static int64_t back_off(struct slot *slot, struct demand *demand, int64_t now_ns)
 {
-    unsigned calls = in_call_calls(slot);
-    bool is_used =
-        in_call_on(slot) || atomic_load(&slot->operations) != 0 || calls != demand->calls_seen;
-    int64_t longer_ns = demand->back_off_ns * 2;
+    unsigned calls;
+    bool none = in_call_none(slot, &calls);
+    if (!none || in_call_on(slot) || atomic_load(&slot->operations) != 0 ||
+        calls != demand->calls_seen)
+        demand->used_ns = now_ns;
     demand->calls_seen = calls;
-    if (!is_used || longer_ns == 0)
-        longer_ns = FIRST_BACK_OFF_NS;
-    demand->back_off_ns = !is_used                          ? 0
-                          : longer_ns < LONGEST_BACK_OFF_NS ? longer_ns
-                                                            : LONGEST_BACK_OFF_NS;
-    return demand->back_off_ns;
+    int64_t quiet_ns = QUIET_FETCHES * sizing_call_ns(slot);
+    quiet_ns = quiet_ns < SHORTEST_QUIET_NS  ? SHORTEST_QUIET_NS
+               : quiet_ns > LONGEST_QUIET_NS ? LONGEST_QUIET_NS
+                                             : quiet_ns;
+    int64_t until_ns = demand->used_ns != 0 ? demand->used_ns + quiet_ns : 0;
+    return until_ns > now_ns ? until_ns - now_ns : 0;
 }
 
 static int64_t pause_after_failure(struct demand *demand, int64_t now_ns)
@@ -97,7 +102,7 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
         CK_SESSION_HANDLE session;
         CK_RV rv = CKR_OK;
         int64_t now_ns = clock_exact_ns();
-        int64_t wait_ns = back_off(slot, demand);
+        int64_t wait_ns = back_off(slot, demand, now_ns);
         if (wait_ns == 0 && now_ns < demand->retry_at_ns)
             wait_ns = demand->retry_at_ns - now_ns;
         if (wait_ns != 0)
@@ -329,7 +334,7 @@ static void forget(struct demand *demand)
     atomic_store(&demand->lasting, false);
     atomic_store(&demand->read_ahead_ns, 0);
     demand->calls_seen = 0;
-    demand->back_off_ns = 0;
+    demand->used_ns = 0;
     demand->pause_ns = 0;
     demand->retry_at_ns = 0;
 }

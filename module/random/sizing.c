@@ -79,6 +79,22 @@ static unsigned power_of(size_t bytes)
     return power < SIZES ? power : SIZES - 1;
 }
 
+/* The smallest size that was timed; SIZES if none was. */
+static unsigned smallest_timed(const struct sizing *s)
+{
+    unsigned power = 0;
+    while (power < SIZES && s->least_ns[power] == 0)
+        power++;
+    return power;
+}
+
+/* The shortest call of that size, 0 if none was timed. */
+static int64_t least_of_smallest(const struct sizing *s)
+{
+    unsigned smallest = smallest_timed(s);
+    return smallest < SIZES ? s->least_ns[smallest] : 0;
+}
+
 size_t sizing_call_bytes(struct slot *slot)
 {
     struct sizing *s = lock(slot);
@@ -87,6 +103,25 @@ size_t sizing_call_bytes(struct slot *slot)
         bytes = 0;
     unlock(slot);
     return bytes;
+}
+
+bool sizing_is_flat(struct slot *slot)
+{
+    struct sizing *s = lock(slot);
+    int64_t least_ns = least_of_smallest(s);
+    int64_t ns = s->least_ns[power_of(s->call_bytes)];
+    unlock(slot);
+    return least_ns >= WHOLE_POOL_CALL_NS && ns != 0 && ns <= least_ns + least_ns / 4;
+}
+
+int64_t sizing_call_ns(struct slot *slot)
+{
+    struct sizing *s = lock(slot);
+    int64_t ns = 0;
+    for (int power = (int)power_of(s->call_bytes); power >= 0 && ns == 0; power--)
+        ns = s->least_ns[power];
+    unlock(slot);
+    return ns;
 }
 
 void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes, size_t *least_bytes)
@@ -98,22 +133,12 @@ void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes, 
     unlock(slot);
 }
 
-/* The smallest size that was timed; SIZES if none was. */
-static unsigned smallest_timed(const struct sizing *s)
-{
-    unsigned power = 0;
-    while (power < SIZES && s->least_ns[power] == 0)
-        power++;
-    return power;
-}
-
 /* Whether calls of that size cost little, or hardly more than the smallest: then it is the call that costs and not
  * the bytes. A size that was not timed yet passes. */
 static bool is_cheap(const struct sizing *s, unsigned power)
 {
     int64_t ns = power < SIZES ? s->least_ns[power] : 0;
-    unsigned smallest = smallest_timed(s);
-    int64_t least_ns = smallest < SIZES ? s->least_ns[smallest] : 0;
+    int64_t least_ns = least_of_smallest(s);
     return ns <= SHORT_CALL_NS || ns <= least_ns + least_ns / 4;
 }
 
@@ -147,10 +172,23 @@ static void grow(struct sizing *s, int64_t took_ns)
     }
 }
 
-static void learn_time(struct sizing *s, size_t asked_bytes, int64_t took_ns)
+/* Whether a call that was not alone was slow because it waited for another one, which may be as long. */
+static bool may_have_waited(const struct sizing *s, int64_t took_ns)
+{
+    int64_t least_ns = least_of_smallest(s);
+    int64_t cheap_ns = least_ns + least_ns / 4;
+    return took_ns > SHORT_CALL_NS && took_ns > cheap_ns && took_ns <= cheap_ns + least_ns;
+}
+
+static void learn_time(struct sizing *s, size_t asked_bytes, int64_t took_ns, bool was_alone)
 {
     unsigned power = power_of(asked_bytes);
     int64_t *least_ns = &s->least_ns[power];
+    if (!was_alone && may_have_waited(s, took_ns)) {
+        if (asked_bytes > s->call_bytes / 2)
+            grow(s, took_ns);
+        return;
+    }
     if (*least_ns == 0 || took_ns < *least_ns)
         *least_ns = took_ns;
     /* A size that was slow may have been so by chance. */
@@ -162,7 +200,7 @@ static void learn_time(struct sizing *s, size_t asked_bytes, int64_t took_ns)
     }
     if (asked_bytes <= s->call_bytes / 2)
         return; /* the pool had room for less, so this tells nothing about calls of that size */
-    if (is_smaller_needed(s, power))
+    if (was_alone && is_smaller_needed(s, power))
         shrink(s);
     else if (is_cheap(s, power)) {
         s->slow_calls = 0;
@@ -179,7 +217,7 @@ static void set_limit(struct sizing *s, size_t limit_bytes)
         s->call_bytes /= 2;
 }
 
-void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
+void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns, bool was_alone)
 {
     struct sizing *s = lock(slot);
     bool tell = s->told;
@@ -189,7 +227,7 @@ void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
     s->failing = s->told = false;
     s->retry_at_ns = s->pause_ns = 0;
     if (took_ns != 0 && asked_bytes >= LEAST_CALL_BYTES)
-        learn_time(s, asked_bytes, took_ns);
+        learn_time(s, asked_bytes, took_ns, was_alone);
     unlock(slot);
     if (tell)
         log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives random bytes again", slot->id);

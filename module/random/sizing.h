@@ -22,8 +22,15 @@ void sizing_of_request(struct slot *slot, size_t len_bytes, size_t *most_bytes,
                        size_t *least_bytes);
 
 /* A call worked and lasted took_ns (0: not timed). If a larger one failed before, its size was to blame: it is not
- * tried again until C_Finalize. The next call is larger if this one was short, or no longer than the shortest. */
-void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns);
+ * tried again until C_Finalize. The next call is larger if this one was short, or no longer than the shortest. Unless
+ * it was_alone in the slot, a long call tells nothing, because a token that does one thing at a time made it wait. */
+void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns, bool was_alone);
+
+/* Whether such a call is long, and known to take hardly longer than the smallest. */
+bool sizing_is_flat(struct slot *slot);
+
+/* How long such a call takes at least, as far as is known. */
+int64_t sizing_call_ns(struct slot *slot);
 
 /* A call failed that may have been too large: the next one is half of it. */
 void sizing_failed(struct slot *slot, size_t asked_bytes);

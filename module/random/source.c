@@ -96,15 +96,19 @@ static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE s
 {
     struct pool_fetch fetch;
     size_t good_bytes = 0;
+    pool_fill_up(pool, sizing_is_flat(slot));
     if (!pool_fetch_begin(pool, most_bytes, len_bytes, &fetch))
         return false;
+    unsigned calls_before, calls_after;
+    bool was_alone = in_call_none(slot, &calls_before);
     int64_t begun_ns = clock_exact_ns();
     *rv = ask(slot, session, fetch.bytes, fetch.len_bytes);
     int64_t took_ns = clock_exact_ns() - begun_ns;
+    was_alone = in_call_none(slot, &calls_after) && was_alone && calls_after == calls_before;
     PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
     *asked_bytes = fetch.len_bytes;
     if (*rv == CKR_OK) {
-        sizing_accepted(slot, fetch.len_bytes, took_ns > 0 ? took_ns : 1);
+        sizing_accepted(slot, fetch.len_bytes, took_ns > 0 ? took_ns : 1, was_alone);
         count_fetch(slot, fetch.len_bytes, took_ns, sizing_call_bytes(slot));
         *rv = record_health(slot, test(pool, fetch.bytes, fetch.len_bytes), fetch.len_bytes);
         good_bytes = *rv == CKR_OK ? fetch.len_bytes : 0;
@@ -188,7 +192,8 @@ static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
     sizing_of_request(slot, len_bytes, &most_bytes, &least_bytes);
     CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, least_bytes);
     if (rv == CKR_OK) {
-        sizing_accepted(slot, len_bytes < most_bytes ? len_bytes : most_bytes, /* took_ns= */ 0);
+        sizing_accepted(slot, len_bytes < most_bytes ? len_bytes : most_bytes, /* took_ns= */ 0,
+                        /* was_alone= */ false);
         return rv;
     }
     if (atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))

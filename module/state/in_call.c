@@ -37,13 +37,19 @@ bool in_call_on(const struct slot *slot)
     return false;
 }
 
-unsigned in_call_calls(const struct slot *slot)
+bool in_call_none(const struct slot *slot, unsigned *calls)
 {
-    unsigned calls = 0;
-    for (unsigned i = 0; i < IN_CALL_PLACES; i++)
-        if (is_on(atomic_load_explicit(&in_call_places[i].session, memory_order_relaxed), slot))
-            calls += atomic_load_explicit(&in_call_places[i].calls, memory_order_relaxed);
-    return calls;
+    bool none = atomic_load(&random_calls->count) == 0;
+    *calls = 0;
+    for (unsigned i = 0; i < IN_CALL_PLACES; i++) {
+        const struct in_call_place *place = &in_call_places[i];
+        if (!is_on(atomic_load_explicit(&place->session, memory_order_relaxed), slot))
+            continue;
+        unsigned here = atomic_load_explicit(&place->calls, memory_order_relaxed);
+        none = none && (here & 1) == 0;
+        *calls += here;
+    }
+    return none;
 }
 
 static uintptr_t this_thread(void)

@@ -50,8 +50,9 @@ static inline void in_call_random(struct in_call_place *place, CK_SESSION_HANDLE
 /* True if a call on the slot is in the target. */
 bool in_call_on(const struct slot *slot);
 
-/* A number that changes with each call on the slot that is not for random bytes. */
-unsigned in_call_calls(const struct slot *slot);
+/* True if no call on the slot, and none for random bytes on any, is in the target. *calls is a number that changes with
+ * each call on the slot that is not for random bytes. */
+bool in_call_none(const struct slot *slot, unsigned *calls);
 
 /* Around a call to the target for random bytes, on any thread. *place is for random_call_end(). */
 void random_call_begin(unsigned *place);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static CK_SESSION_HANDLE session;
@@ -155,6 +156,49 @@ TEST(it_stands_aside_while_a_call_is_under_way)
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
     script_release();
     pthread_join(signer, NULL);
+    DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
+    served_once(2048);
+}
+
+/* The time between two of a row of calls, each some milliseconds after the one before; and draws, for demand. */
+static double longest_pause_of_calls(void)
+{
+    enum { CALLS_IN_ROW = 40, PAUSE_US = 5000 };
+    double longest_s = 0;
+    struct timespec now, last;
+    CK_SESSION_INFO info;
+    clock_gettime(CLOCK_MONOTONIC, &last);
+    for (int i = 0; i < CALLS_IN_ROW; i++) {
+        EXPECT(fn->C_GetSessionInfo(session, &info), CKR_OK);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        double pause_s =
+            (double)(now.tv_sec - last.tv_sec) + (double)(now.tv_nsec - last.tv_nsec) / 1e9;
+        longest_s = pause_s > longest_s ? pause_s : longest_s;
+        last = now;
+        draw(session, 32, 4096);
+        usleep(PAUSE_US);
+    }
+    return longest_s;
+}
+
+/* A fetch takes longer than the pauses of a steady signer, so the next signature would wait. A busy machine makes
+ * longer pauses, so some rows do not count. */
+TEST(it_stands_aside_while_calls_keep_coming)
+{
+    enum { ROWS = 50 };
+    const double short_pause_s = 0.1;
+    bool stood_aside = false;
+    script("C_GenerateRandom: last 20ms");
+    session = begin("x-pool-max-age: 1min");
+    DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
+    for (int row = 0; row < ROWS && !stood_aside; row++) {
+        longest_pause_of_calls(); /* what was begun before is over */
+        unsigned before = CALLS(C_GenerateRandom, .by = FILLER);
+        double longest_s = longest_pause_of_calls();
+        stood_aside = CALLS(C_GenerateRandom, .by = FILLER) == before;
+        ck_assert(stood_aside || longest_s > short_pause_s);
+    }
+    ck_assert(stood_aside);
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     served_once(2048);
 }

@@ -158,6 +158,24 @@ TEST_EACH(the_target_is_least_after_a_drop_but_kept_after_a_failed_health_test, 
     ck_assert_uint_eq(target_now(), _i == POOL_DROP_HEALTH ? target : POOL_TARGET_MIN);
 }
 
+/* But the first fetch after a drop is small. */
+TEST(where_size_costs_nothing_demand_fills_the_pool)
+{
+    pool_fill_up(pool, true);
+    for (int drop = 0; drop < 2; drop++) {
+        fetch(16);
+        ck_assert_uint_eq(counts().target_bytes, KIB);
+        fetch(KIB);
+        ck_assert_uint_eq(counts().target_bytes, CAPACITY);
+        ck_assert_uint_gt(pool_held_bytes(pool), CAPACITY / 2);
+        pool_drop(pool, POOL_DROP_SEED);
+    }
+    pool_fill_up(pool, false);
+    fetch(16);
+    fetch(KIB);
+    ck_assert_uint_lt(counts().target_bytes, CAPACITY / 2);
+}
+
 TEST(the_target_is_never_more_than_the_pool_may_hold)
 {
     serve(10 * CAPACITY);
