@@ -81,16 +81,16 @@ int file_read(char **text, const char *path, bool secure, struct message *messag
     const char *complaint = NULL;
     int rc = content != NULL ? read_fd(content, fd, secure, &complaint) : -errno;
 
+    if (rc == 0 && (*text = strdup(content)) == NULL)
+        rc = -ENOMEM;
     if (rc == 0) {
-        *text = realloc(content, strlen(content) + 1);
-        if (*text == NULL)
-            *text = content;
+        explicit_bzero(content, strlen(content)); /* it may hold a PIN */
     } else {
         errno = -rc;
         message_set(message, complaint != NULL ? "%s: %s" : "%s: cannot be read: %m", path,
                     complaint);
-        free(content);
     }
+    free(content);
     if (fd >= 0)
         close(fd);
     return rc;
