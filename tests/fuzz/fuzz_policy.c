@@ -1,27 +1,28 @@
-/* fuzz_policy.h - compiles, asks, prints and frees a policy, and checks what must hold of any. */
-#ifndef P11_PROXY_FUZZ_POLICY_H
-#define P11_PROXY_FUZZ_POLICY_H
-
+/* fuzz_policy.c - any text as an inline list, or with AS_FILE any bytes as a list file. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "policy/policy.h"
 
 /* What must not be, whatever came. */
-static inline void fuzz_must(int holds)
+static void fuzz_must(int holds)
 {
     if (!holds)
         abort();
 }
 
-static inline void fuzz_warning(void *context, const char *message)
+static void fuzz_warning(void *context, const char *message)
 {
     fuzz_must(strlen(message) < 1024);
     ++*(size_t *)context;
 }
 
-static inline void fuzz_policy(struct policy_sources *sources, const void *data, size_t size)
+/* Compiles, asks, prints and frees a policy, and checks what must hold of any. */
+static void fuzz_policy(struct policy_sources *sources, const void *data, size_t size)
 {
     struct policy *policy = NULL;
     struct message error;
@@ -67,4 +68,32 @@ static inline void fuzz_policy(struct policy_sources *sources, const void *data,
     policy_free(policy);
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct policy_sources sources = {.now_s = 1800000000};
+#ifdef AS_FILE
+    char path[64];
+    int fd = memfd_create("list", MFD_CLOEXEC);
+
+    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    sources.file = path;
+    sources.file_from = "fuzz";
+    fuzz_policy(&sources, data, size);
+    close(fd);
+#else
+    char *list = calloc(1, size + 1);
+
+    if (list == NULL)
+        return 0;
+    memcpy(list, data, size);
+    sources.list = list;
+    sources.list_from = "fuzz";
+    fuzz_policy(&sources, list, size);
+    free(list);
 #endif
+    return 0;
+}
