@@ -175,8 +175,8 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
             sizing_found(slot, size, len_bytes);
-            return ask_in_calls(slot, pool, session, buf, len_bytes, size,
-                                len_bytes < size ? size : 1);
+            /* The last one too: the token may refuse less. */
+            return ask_in_calls(slot, pool, session, buf, len_bytes, size, size);
         }
         sizing_failed(slot, size);
     }

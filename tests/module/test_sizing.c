@@ -96,6 +96,21 @@ TEST_EACH(the_answer_never_depends_on_what_is_held, 0, 2 * LIMITS)
     served_once(100);
 }
 
+/* Then there is no room in the pool for what a caller fetches, so each request goes to the token by itself. */
+TEST_EACH(the_answer_is_the_same_while_the_filler_is_in_the_token, 0, LIMITS)
+{
+    session = begin("x-pool-max-age: 1min");
+    script("C_GenerateRandom by filler: hold");
+    DRAW_UNTIL(session, script_held() == 1);
+    limit(&limits[_i]);
+    for (CK_ULONG len = 1; len <= 1024; len += 31) {
+        EXPECT(fn->C_SeedRandom(session, bytes, 8), CKR_OK);
+        EXPECT(draw_or_fail(session, len), CKR_OK);
+    }
+    script_release();
+    served_once(100);
+}
+
 TEST_EACH(large_requests_get_the_tokens_own_answer, 0, LIMITS)
 {
     static const CK_ULONG sizes[] = {1025, 4096, 65535};
