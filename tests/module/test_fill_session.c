@@ -180,6 +180,7 @@ TEST(its_session_dies_and_another_is_opened)
     CK_SESSION_INFO info;
     begin_filled("reuse handles", 0);
     CK_SESSION_HANDLE theirs = fillers_session();
+    unsigned opened = CALLS(C_OpenSession, .by = FILLER);
     EXPECT(bare_list()->C_CloseSession(theirs), CKR_OK);
     CK_SESSION_HANDLE second = open_session(0, 0);
     ck_assert_uint_eq(second, theirs);
@@ -187,7 +188,6 @@ TEST(its_session_dies_and_another_is_opened)
     draw(second, 16, 1024);
     ck_assert_uint_eq(token_info().ulSessionCount, 2);
     EXPECT(fn->C_CloseSession(second), CKR_OK);
-    unsigned opened = CALLS(C_OpenSession, .by = FILLER);
     DRAW_UNTIL(session, CALLS(C_OpenSession, .by = FILLER, .outcome = GOOD) > opened);
     served_once(64);
 }
