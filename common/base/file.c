@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What is wrong with such a file; NULL if nothing is. */
+/* Why a file of this kind, owner and mode is not read; NULL if it is. */
 static const char *kind_complaint(const struct stat *st, bool secure)
 {
     if (S_ISDIR(st->st_mode))

@@ -68,7 +68,7 @@ static bool write_without_signal(int fd, const char *text, size_t len)
     const struct timespec at_once = {0, 0};
     sigset_t caught, before, pending;
 
-    /* One that is pending already is blocked, and the application's. */
+    /* A signal that is pending already is blocked and was meant for the application, so it must stay pending. */
     sigemptyset(&caught);
     sigpending(&pending);
     if (!sigismember(&pending, SIGPIPE))
@@ -141,7 +141,7 @@ static void make_line(struct line *line, enum log_level level, const char *forma
     line->len = strlen(line->text);
 }
 
-/* Says why the file cannot be written: once, not at every line. Reads errno. */
+/* Says once why the log file cannot be written, and not again for each line. Reads errno. */
 __attribute__((format(printf, 1, 2))) static void tell_file_failure(const char *format, ...)
 {
     struct line line;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/message.h"
 
-/* The words of a key, in the order of its row in keys.c. */
+/* The values of keys that take a word, each in the order of the words in the key's row in keys.c. */
 enum config_switch { CONFIG_OFF, CONFIG_ON };
 enum config_threads { CONFIG_THREADS_AUTO, CONFIG_THREADS_NEVER, CONFIG_THREADS_REQUIRE };
 enum config_on_seed { CONFIG_ON_SEED_FLUSH, CONFIG_ON_SEED_KEEP };

@@ -72,7 +72,7 @@ static int by_subject(const void *left, const void *right)
     return l->rule < r->rule ? -1 : l->rule > r->rule;
 }
 
-/* The rule about a subject that denies a size; NULL if none does. Size 0 is denied if any is. */
+/* The rule about a subject that denies this many bits; NULL if none does. 0 bits: any rule about the subject. */
 static const struct size_rule *size_rule(const struct policy *policy, enum size_subject subject,
                                          uint64_t number, uint64_t bits)
 {

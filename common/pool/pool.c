@@ -7,7 +7,7 @@
 #include "base/probes.h"
 #include "base/wipeonfork.h"
 
-/* A test steps in here: between the copy and the look after it. Nothing in a library. */
+/* Tests define this hook. It runs between a copy and the check of the epoch after it; in the module it is empty. */
 #ifndef POOL_TEST_HOOK
 #define POOL_TEST_HOOK(p)
 #endif
@@ -29,7 +29,8 @@ static size_t ring_target_locked(const struct pool *p)
     return p->memory->target_bytes - slice_bytes_locked(p) * POOL_SLICES;
 }
 
-/* The low mark: below it the filler is woken, while there is still enough for draws to go on until it has filled. */
+/* The low-water mark, three quarters of what the ring is to hold: the filler is woken while there is still enough for
+ * draws to go on until it has filled. */
 static bool is_low_locked(const struct pool *p)
 {
     return p->memory->ring.held_bytes < ring_target_locked(p) / 4 * 3;
@@ -49,7 +50,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
         atomic_store(p->epoch, ++m->last_epoch);
     m->counts.dropped_bytes += pool_shrink_ring_locked(p, 0);
     m->counts.drops[cause]++;
-    /* After a failed health test the answer that decides has to be as long, and it is demand that makes it so. */
+    /* After a failed health test demand is kept, because the next answer, which decides, has to be as long. */
     if (cause == POOL_DROP_HEALTH)
         return;
     m->served_lately = 0;

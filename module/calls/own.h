@@ -13,7 +13,8 @@
 #define ROW(name, ...)
 #include "functions.def"
 
-/* True in a call that the target's generator makes, on whatever thread: it must not wait for what it holds up. */
+/* True if the target called this module from inside a call for random bytes, or on the filler's thread. Such a call
+ * must not wait for calls or the filler to end, because it is made by one of them. */
 bool is_recursive(void);
 
 /* Maps the memory, and gives each file its part of it. Once in effect; false if there is no memory. Any thread. */

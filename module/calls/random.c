@@ -1,8 +1,8 @@
 /* random.c - "Random number generation functions" of the specification.
  *
- * A draw's way, warm: C_GenerateRandom here, state/sessions.c for the slot, common/pool/pool.c for the bytes. Cold: the
- * same, and then from_token() goes down once to random/source.c, which asks the target and leaves what it did not
- * need in the pool; on the way back random/filler.c is told.
+ * A warm draw: own_C_GenerateRandom() here, state/sessions.c for the slot, common/pool/pool.c for the bytes. A cold
+ * draw: the same, then from_token() calls random/source.c, which asks the target and leaves in the pool what the
+ * caller does not need; at the end random/filler.c is told.
  */
 #include <pthread.h>
 
@@ -64,7 +64,7 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
                   CK_ULONG len_bytes, bool small)
 {
     handle = fill_session_hide(handle);
-    /* The token's generator came back to this module, through OpenSSL perhaps: there is no end to that. */
+    /* The target's generator called this module, perhaps through OpenSSL: going on would recurse without end. */
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
     if (!call_begin())
@@ -101,7 +101,7 @@ __attribute__((noinline)) static CK_RV from_token(CK_SESSION_HANDLE handle, uint
                                                   const struct p11_functions *functions)
 {
     int cancellation;
-    /* Counts that are up must come down again, though the thread is cancelled. */
+    /* No cancellation between call_begin() and call_end(): otherwise C_Finalize would wait for this call forever. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
     CK_RV rv = mixed(draw(functions, handle, buf, len_bytes, small), buf, len_bytes);
     pthread_setcancelstate(cancellation, &cancellation);

@@ -205,7 +205,7 @@ bool key_find(struct key_info *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE 
 
     uint64_t mixed = ((uint64_t)handle ^ (uint64_t)(uintptr_t)slot) * 0x9E3779B97F4A7C15ULL;
     struct cached_key *place = &cache->keys[mixed >> 32 & (CACHE_PLACES - 1)];
-    /* Before the token is asked: if keys change meanwhile, its answer is remembered in vain. */
+    /* Read before the token is asked, so that an answer is not used if keys changed while it was on its way. */
     unsigned versions[] = {atomic_load(&slot->session_keys_version),
                            atomic_load(&slot->keys_version)};
     bool found = false;

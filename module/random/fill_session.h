@@ -23,7 +23,7 @@ void fill_session_resume(const struct slot *slot);
  * whether there was one. */
 bool fill_sessions_release_all(void);
 
-/* Bit (handle % 64) is set for each session of the filler's: a forwarded call looks at no more. */
+/* Bit (handle % 64) is set for each of the filler's sessions. If it is clear, a forwarded call needs no look-up. */
 extern _Atomic uint64_t *fill_session_bits;
 CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle);
 

@@ -316,7 +316,7 @@ void filler_note_read_ahead(struct slot *slot)
     int64_t before_ns = atomic_exchange(&demand->read_ahead_ns, now_ns);
     if (before_ns != 0 && now_ns - before_ns <= max_age_ns)
         atomic_store(&demand->lasting, true);
-    /* Where something drops the pool each time, the draw has just filled it, and a thread would gain nothing. */
+    /* If the pool is dropped before each draw, this draw has just filled it, so it is not low and needs no thread. */
     struct pool *pool = atomic_load(&slot->pool);
     if (pool != NULL && pool_is_low(pool))
         filler_wants_fill(slot);

@@ -41,7 +41,7 @@ static inline void in_call_end(struct in_call_place *place, unsigned calls)
     atomic_store_explicit(&place->calls, calls + 1, memory_order_relaxed);
 }
 
-/* Around one that is; after it, CK_INVALID_HANDLE. */
+/* Called before a call for random bytes with its session, and after it with CK_INVALID_HANDLE. */
 static inline void in_call_random(struct in_call_place *place, CK_SESSION_HANDLE handle)
 {
     atomic_store_explicit(&place->random_session, handle, memory_order_relaxed);

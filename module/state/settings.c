@@ -127,8 +127,8 @@ static bool is_out_of_reach(const struct config *config, char *where, size_t whe
     return false;
 }
 
-/* Whether what is in force stays, since nothing took the place of what cannot be read. config: what could be, or
- * NULL. */
+/* Whether the settings in force stay, because a file that they came from cannot be read now and no other file was read.
+ * config is what was read this time, or NULL. */
 static bool stays(const struct config *config, bool heard)
 {
     char where[256];

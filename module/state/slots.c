@@ -34,7 +34,7 @@ void slots_prepare(void)
     state = memory_part(sizeof *state);
 }
 
-/* Which things an event makes invalid. The row's first column is the cause of the drop for the pool. */
+/* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
 enum { POOL_STAYS = -1 };
 enum keys { KEYS_STAY, KEYS_OF_SESSIONS, KEYS_ALL };
 

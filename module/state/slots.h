@@ -1,4 +1,4 @@
-/* slots.h - what is known of each slot, and the one table that says which event makes what of it invalid. */
+/* slots.h - what is known of each slot, and the events that make it invalid; slots.c has the table of these. */
 #ifndef P11_PROXY_SLOTS_H
 #define P11_PROXY_SLOTS_H
 
