@@ -66,21 +66,22 @@ static double first_draw(struct subject *s)
     return (double)(now_ns() - begin_ns);
 }
 
-static double resident_kib(void)
+/* What the file says of itself in a line that begins with that key. */
+static double kib_of(const char *path, const char *key)
 {
-    char line[128];
+    char line[256];
     double kib = -1;
-    FILE *status = fopen("/proc/self/status", "re");
-    while (status != NULL && kib < 0 && fgets(line, sizeof line, status) != NULL)
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtod(line + 6, NULL);
+    FILE *file = fopen(path, "re");
+    while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            kib = strtod(line + strlen(key), NULL);
     if (kib < 0)
-        fail("/proc/self/status", "it does not say VmRSS");
-    fclose(status);
+        fail(path, "it does not say how much memory there is");
+    fclose(file);
     return kib;
 }
 
-static double memory(struct subject *s)
+static void draw_often(struct subject *s)
 {
     CK_BYTE bytes[DRAW_BYTES];
     CK_FUNCTION_LIST *fn = load_module(s->module);
@@ -89,7 +90,18 @@ static double memory(struct subject *s)
     for (int i = 0; i < WARM_DRAWS; i++)
         must("C_GenerateRandom", fn->C_GenerateRandom(session, bytes, sizeof bytes));
     rest_ns(FILL_NS);
-    return resident_kib();
+}
+
+static double memory(struct subject *s)
+{
+    draw_often(s);
+    return kib_of("/proc/self/status", "VmRSS:");
+}
+
+static double written(struct subject *s)
+{
+    draw_often(s);
+    return kib_of("/proc/self/smaps_rollup", "Private_Dirty:");
 }
 
 static double start_in_children(struct subject *s, long times)
@@ -107,10 +119,17 @@ static double memory_in_children(struct subject *s, long times)
     return in_children(s, times, memory);
 }
 
+static double written_in_children(struct subject *s, long times)
+{
+    return in_children(s, times, written);
+}
+
 const struct op ops_lives[] = {{"start", "dlopen, C_Initialize, C_Finalize in a new process",
                                 prepare_nothing, start_here, start_in_children, 5, 0, 1},
                                {"first", "the first draw of 32 bytes in a new process",
                                 prepare_nothing, NULL, first_in_children, 3, 0, 1},
                                {"memory", "KiB resident in a process that drew 20,000 times",
                                 prepare_nothing, NULL, memory_in_children, 1, 0, 1},
+                               {"written", "the same: KiB written to, that no other process has",
+                                prepare_nothing, NULL, written_in_children, 1, 0, 1},
                                {0}};

@@ -3,7 +3,8 @@
  *     repeat [--warm] OP[:ARGUMENT] TIMES [MODULE]
  *
  * It says when it begins and ends, and if the slow target is behind the proxy, with P11_SLOW_CALLS set, how often
- * that was asked for random bytes meanwhile. --warm, for draws: it begins when the pool holds twice what it needs.
+ * that was asked for random bytes meanwhile. --warm, for draws: it begins when the pool holds so much that it will
+ * not be low.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@ enum {
     UNPUBLISHED_BYTES = 64 * 1024, /* the target has made them, perhaps the pool has them not yet */
     POLL_NS = 1000 * 1000,
     POLLS = 2000,
+    SETTLED_POLLS = 200, /* the filler has nothing to do any more, and no lock to share */
     ROUNDS = 20
 };
 
@@ -32,20 +34,25 @@ __attribute__((noinline)) void counted(const struct op *op, struct subject *s, l
             : "memory"); /* no tail call: this function has to end after what it calls */
 }
 
-/* Draws until the pool has grown, then waits until the target has made more than was drawn, by enough. */
+/* Draws until the pool has grown, then waits until the target has made more than was drawn, by enough, and rests. */
 static void warm_up(const struct op *op, const struct subject *s, long times)
 {
     struct subject growing = *s;
     growing.argument = GROWING_BYTES;
-    uint64_t wanted = 2 * (uint64_t)(times * s->argument) + UNPUBLISHED_BYTES;
+    uint64_t wanted = 4 * (uint64_t)(times * s->argument) + UNPUBLISHED_BYTES;
     uint64_t drawn = target_counts().given; /* by those before us, if the file is old */
     long draws = (long)(wanted / GROWING_BYTES) + 1;
     for (int round = 0; round < ROUNDS; round++) {
         op->run(&growing, draws);
         drawn += (uint64_t)draws * GROWING_BYTES;
-        for (int i = 0; i < POLLS; i++, rest_ns(POLL_NS))
-            if (target_counts().given >= drawn + wanted)
+        uint64_t last = 0;
+        for (int i = 0, same = 0; i < POLLS; i++, rest_ns(POLL_NS)) {
+            uint64_t given = target_counts().given;
+            same = given == last ? same + 1 : 0;
+            last = given;
+            if (given >= drawn + wanted && same >= SETTLED_POLLS)
                 return;
+        }
     }
     fail("the pool never holds enough", "is x-pool-size large enough?");
 }
