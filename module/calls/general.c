@@ -134,7 +134,7 @@ static const char *policy_text(const struct policy *policy, char *text, size_t t
     return text;
 }
 
-/* So that a start can be told from one that never was, and a refusal of the target's from one of ours. */
+/* Logs how C_Initialize ended, and whether the target or the proxy refused it. */
 __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
 {
     const struct config *config = settings();

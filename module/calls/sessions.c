@@ -49,7 +49,7 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
     bool last;
     unsigned closings = sessions_closings();
     hSession = fill_session_hide(hSession);
-    /* Forgotten before it is closed: afterwards the token may give the handle to another thread. */
+    /* The session is forgotten before it is closed: afterwards the token may give its handle to another thread. */
     struct slot *slot = session_closed(hSession, &was, &last);
     if (last)
         fill_session_suspend(slot);
@@ -85,7 +85,8 @@ CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *func
     return rv;
 }
 
-/* Makes invalid what was fetched in another login state: on a session that is not known, on all slots. */
+/* Makes invalid what was fetched in another login state. If the session is not known, on all slots; a logout then
+ * counts as SLOT_LOGGED_IN, because on all slots but one a user may still be logged in. */
 static void note_login(struct slot *slot, enum slot_event event)
 {
     if (slot == NULL)

@@ -77,7 +77,7 @@ static bool note_attribute(struct key_info *key, const CK_ATTRIBUTE *attribute)
     return key->bits != BITS_UNKNOWN || key->set != SET_UNKNOWN || key->has_params;
 }
 
-/* The rule about a key of that type; *is_told: the templates say what rules ask. */
+/* The rule that denies a key of that type. *is_told: false if only the finished key tells its size. */
 static const struct policy_rule *type_denied(const struct policy *policy, uint64_t mechanism,
                                              const struct key_type *type,
                                              const CK_ATTRIBUTE *const templates[2],

@@ -1,4 +1,4 @@
-/* fill_session.c - the filler's own sessions: opened for demand, closed before the application could notice. */
+/* fill_session.c - the filler's own sessions: opened on demand, closed before a call that they would change. */
 #include "random/fill_session.h"
 
 #include <pthread.h>

@@ -20,7 +20,7 @@ void counters_end(void);
 /* The lines that the slot's pool writes its draws to, for pool_create(). NULL if memory was short. */
 struct pool_line *counters_lines(const struct slot *slot);
 
-/* The slot's token told its label: label as in CK_TOKEN_INFO, 32 bytes padded with blanks. */
+/* Records the label of the slot's token: 32 bytes padded with blanks, as in CK_TOKEN_INFO. */
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32]);
 
 /* A C_GenerateRandom for len_bytes came back from the target with rv. slot is NULL if not known. */

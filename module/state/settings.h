@@ -15,8 +15,8 @@ const struct config *settings(void);
 extern _Atomic(struct policy *) current_policy;
 
 /*
- * What the owner disabled; NULL if nothing, which is all that a call has to ask then. It does not change,
- * stays valid as long as settings() of the same time, and a forked child goes on under it.
+ * The policy; NULL if nothing is disabled. It does not change, stays valid as long as the settings() that were read
+ * with it, and stays in force in a forked child.
  */
 static inline const struct policy *policy_in_force(void)
 {
@@ -25,11 +25,11 @@ static inline const struct policy *policy_in_force(void)
 
 /*
  * Reads the configuration and the lists of algorithms anew and puts them in force. On failure false, with the
- * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. They
- * stay, too, and true is the answer, if a file that they came from cannot be read any more and no other has taken
- * its place: then the process gave up its rights, or changed its root.
- * heard: warnings about the lists are logged. A heard reading after one that was not uses what that one read, if it
- * is less than a second old and gave no warning. One thread at a time: the caller sees to it.
+ * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. Returns
+ * true, and the former ones stay as well, if a file that they came from cannot be read any more and no other has
+ * taken its place: then the process gave up its rights, or changed its root.
+ * heard: warnings about the lists are logged. If a reading with heard follows one without, in the same environment,
+ * less than a second later, and that one gave no warning, nothing is read again. The caller serialises calls.
  */
 bool settings_load(struct message *message, bool heard);
 

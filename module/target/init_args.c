@@ -7,14 +7,14 @@ static bool has_callbacks(const CK_C_INITIALIZE_ARGS *args)
            args->UnlockMutex != NULL;
 }
 
-/* Some without the others: for the target to refuse. */
+/* Some callbacks without the others: the target is to refuse that. */
 static bool has_some_callbacks_only(const CK_C_INITIALIZE_ARGS *args)
 {
     return has_callbacks(args) && (args->CreateMutex == NULL || args->DestroyMutex == NULL ||
                                    args->LockMutex == NULL || args->UnlockMutex == NULL);
 }
 
-/* The caller's argument, or none of its own but the reserved string in the caller's place. */
+/* The caller's argument as it is; if there is a reserved string, a copy of the argument with that in pReserved. */
 static void *with_reserved(struct own_args *own, const CK_C_INITIALIZE_ARGS *callers,
                            char *reserved)
 {
