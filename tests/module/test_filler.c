@@ -118,7 +118,7 @@ TEST(it_has_a_stack_that_targets_are_used_to)
 }
 
 /* A token may refuse random bytes, or lose the operation, while one is open. */
-TEST(it_stands_aside_while_an_operation_is_open)
+TEST_EACH(it_stands_aside_while_an_operation_is_open, 0, 2)
 {
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
     CK_BYTE bytes[32];
@@ -128,7 +128,12 @@ TEST(it_stands_aside_while_an_operation_is_open)
     draw(session, 16, 32768);
     let_filler_work();
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
-    EXPECT(fn->C_Digest(session, pin, 4, bytes, &len_bytes), CKR_OK);
+    if (_i == 0)
+        EXPECT(fn->C_Digest(session, pin, 4, bytes, &len_bytes), CKR_OK);
+    else { /* which ends it, as the result does */
+        script("C_DigestUpdate: fail 0x30 once");
+        EXPECT(fn->C_DigestUpdate(session, pin, 4), CKR_DEVICE_ERROR);
+    }
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     served_once(2048);
 }

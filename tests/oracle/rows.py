@@ -5,7 +5,7 @@ import re
 from scripts import Scripts
 
 FUNCTIONS = pathlib.Path(__file__).parents[2] / "module" / "functions.def"
-KINDS = "FWD|CALL|MECH|MAKE|ENDS|DATA|PART|GIVE|EDIT|OWN"
+KINDS = "FWD|CALL|STEP|MECH|MAKE|ENDS|DATA|PART|GIVE|EDIT|OWN"
 PAIR = re.compile(r"\((CK_\w+), (\w+)\)")
 # Sequences of their own call these: they end lives, or lead to lists.
 GETTERS = {"C_GetFunctionList", "C_GetInterfaceList", "C_GetInterface"}
