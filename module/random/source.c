@@ -228,9 +228,12 @@ CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SES
         else if (got_bytes == 0)
             break;
     }
-    /* A fetch that failed asked for more than the caller did. What the caller asked for decides. */
-    if (done < len_bytes && atomic_load(&slot->health) != SLOT_HEALTH_FAILED)
-        rv = ask_as_it_is(slot, pool, session, buf + done, len_bytes - done);
+    /* A fetch that failed asked for more than the caller did. What the caller asked for decides, unless the generator
+     * has failed meanwhile, perhaps in another thread's call. */
+    if (done < len_bytes)
+        rv = atomic_load(&slot->health) == SLOT_HEALTH_FAILED
+                 ? CKR_DEVICE_ERROR
+                 : ask_as_it_is(slot, pool, session, buf + done, len_bytes - done);
     if (rv != CKR_OK)
         wipe_bytes(buf, len_bytes);
     return rv;

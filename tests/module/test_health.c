@@ -2,6 +2,7 @@
 #include "served.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static CK_SESSION_HANDLE session;
 
@@ -60,6 +61,43 @@ TEST_EACH(bytes_that_are_bad_again_and_again_end_it_for_every_length, 0, FAULTS 
         EXPECT(draw_or_fail(session, len_bytes), CKR_DEVICE_ERROR);
     ck_assert_uint_le(messages_with(""), 12);
     ck_assert_uint_ge(messages_with("C_Finalize"), 1);
+}
+
+static atomic_uint served_nothing;
+
+static void *draw_until_failed(void *unused)
+{
+    static const CK_BYTE nothing[39];
+    CK_BYTE bytes[sizeof nothing];
+    CK_RV rv;
+    do {
+        memset(bytes, 0, sizeof bytes);
+        rv = fn->C_GenerateRandom(session, bytes, sizeof bytes);
+        if (rv == CKR_OK && memcmp(bytes, nothing, sizeof bytes) == 0)
+            atomic_fetch_add(&served_nothing, 1);
+    } while (rv == CKR_OK);
+    return unused;
+}
+
+/* One of them is on its way to the token while another one is told that it has failed. */
+TEST(threads_that_draw_when_the_generator_fails_get_no_empty_answer)
+{
+    enum { THREADS = 8, LIVES = 200 };
+    pthread_t threads[THREADS];
+    proxy_with("x-pool-size: 4KiB");
+    for (int life = 0; life < LIVES; life++) {
+        script_anew("");
+        initialize();
+        session = open_session(0, 0);
+        EXPECT(draw_or_fail(session, 39), CKR_OK);
+        for (int i = 0; i < THREADS; i++)
+            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_until_failed, NULL), 0);
+        script("C_GenerateRandom: stuck");
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    }
+    ck_assert_uint_eq(served_nothing, 0);
 }
 
 /* The token is not asked again, because the cause of the failure is not known. */
