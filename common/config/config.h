@@ -17,7 +17,10 @@ enum config_mix { CONFIG_MIX_NONE, CONFIG_MIX_KERNEL };
 enum config_lock_memory { CONFIG_LOCK_MEMORY_AUTO, CONFIG_LOCK_MEMORY_NEVER };
 enum config_policy { CONFIG_POLICY_ENFORCE, CONFIG_POLICY_AUDIT };
 
-enum { CONFIG_KEYS = 14 };
+enum {
+    CONFIG_KEYS = 14,
+    CONFIG_TEXTS = 16 /* more than all places have: five files, their paths, and the environment */
+};
 
 /* One key. */
 struct config_setting {
@@ -48,7 +51,11 @@ struct config {
 
     const char *expected_file; /* the file that an administrator would put a missing key into */
     struct config_setting settings[CONFIG_KEYS]; /* in the order of the manual */
-    struct config_text *texts;                   /* what the strings lie in */
+    struct config_text {
+        char *text;        /* taken apart by NULs */
+        size_t len;        /* of all of it */
+    } texts[CONFIG_TEXTS]; /* what the strings lie in */
+    unsigned text_count;
 };
 
 /* Is told of a mistake in the configuration. text is valid during the call only. */

@@ -211,7 +211,7 @@ const char *keys_comment_hint(const char *text)
 static const char *unit_hint(const struct key *key, const char *text)
 {
     const char *unit = text + strspn(text, "0123456789");
-    if (unit == text || (key->parse != parse_size && key->parse != parse_age))
+    if (key == NULL || unit == text || (key->parse != parse_size && key->parse != parse_age))
         return "";
     unit += strspn(unit, " \t");
     if (*unit == '\0')

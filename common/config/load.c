@@ -14,13 +14,6 @@
 #include "base/words.h"
 #include "config/keys.h"
 
-/* One string that a configuration owns. */
-struct config_text {
-    struct config_text *next;
-    size_t len;
-    char *text;
-};
-
 struct reading {
     const struct config_places *places;
     struct config *config;
@@ -51,15 +44,14 @@ static void tell_mistake(struct reading *reading, const struct message *mistake)
 /* Gives text, from malloc(), to the configuration, and returns it. NULL if memory was short, here or before. */
 static char *own(struct reading *reading, char *text)
 {
-    struct config_text *owned = text != NULL ? malloc(sizeof *owned) : NULL;
-    if (owned == NULL) {
+    struct config *config = reading->config;
+    if (text == NULL || config->text_count == CONFIG_TEXTS) {
         free(text);
         message_set(reading->message, "out of memory");
         reading->failed = true;
         return NULL;
     }
-    *owned = (struct config_text){reading->config->texts, strlen(text), text};
-    reading->config->texts = owned;
+    config->texts[config->text_count++] = (struct config_text){text, strlen(text)};
     return text;
 }
 
@@ -67,11 +59,12 @@ __attribute__((format(printf, 2, 3))) static char *own_format(struct reading *re
                                                               const char *format, ...)
 {
     va_list args;
-    char *text;
+    char *text = NULL;
     va_start(args, format);
-    int len = vasprintf(&text, format, args);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     va_end(args);
-    return own(reading, len >= 0 ? text : NULL);
+    return own(reading, text);
 }
 
 /* Not isspace(): the application's locale must not change what a file means. '\r' is for CRLF. */
@@ -172,12 +165,10 @@ static void find_user_mode(struct reading *reading)
 
 static void free_texts(struct config *config)
 {
-    while (config->texts != NULL) {
-        struct config_text *owned = config->texts;
-        config->texts = owned->next;
+    while (config->text_count != 0) {
+        struct config_text *owned = &config->texts[--config->text_count];
         explicit_bzero(owned->text, owned->len); /* x-target-init may hold a PIN */
         free(owned->text);
-        free(owned);
     }
 }
 

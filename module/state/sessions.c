@@ -311,8 +311,7 @@ void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv)
         /* The application has not closed it, so its token was removed or reset: many tokens say just that. */
         atomic_store(&session->generation, SESSION_NEVER_POOLED);
         slot_invalidate(slot, SLOT_TOKEN_GONE);
-    }
-    else if (slot != NULL)
+    } else if (slot != NULL)
         slot_note_code(slot, rv);
 }
 
