@@ -188,9 +188,9 @@ TEST_EACH(a_million_draws_cost_no_system_call, 0, 2)
     ck_assert_int_eq(pthread_create(&thread, NULL, draw_a_million_times, NULL), 0);
     WAIT_UNTIL(it_has_drawn());
     SKIP_IF(atomic_load(&cannot_tell), "no seccomp filters here");
-    /* With a thread some draws wake it: fewer than one in a hundred. */
+    /* With a thread, one draw in 64 looks into the ring: it may wake the thread, and wait while that publishes. */
     unsigned made = atomic_load(&refused_calls);
-    ck_assert_uint_le(made, _i == 0 ? 0U : 10000U);
+    ck_assert_uint_le(made, _i == 0 ? 0U : 1000000U / 64 * 4);
 }
 
 /* The page that the kernel takes away when memory is short, and does not write to a checkpoint. */
