@@ -28,13 +28,12 @@ enum {
 };
 
 /* clang-format off */
-/* What a mechanism's parameter is, if it names further algorithms, or keys that are made: the structures
- * are told in module/guard/parameters.def. */
+/* What a mechanism's parameter is, if it names further algorithms: the structures are told in module/guard/parameters.def. */
 enum more_algorithms {
     MORE_NONE,
     MORE_OAEP, MORE_PSS, MORE_ECDH1_KDF, MORE_ECMQV_KDF, MORE_X9_42_DH1_KDF, MORE_X9_42_DH2_KDF,
     MORE_X9_42_MQV_KDF, MORE_PBKD2_PRF, MORE_HKDF_PRF, MORE_TLS12_MASTER_PRF, MORE_TLS12_EXTENDED_PRF,
-    MORE_TLS12_KEY_MAT_PRF, MORE_KEY_MAT, MORE_TLS_MAC_PRF, MORE_TLS_KDF_PRF, MORE_NSS_TLS_EXTENDED_PRF,
+    MORE_TLS12_KEY_MAT_PRF, MORE_TLS_MAC_PRF, MORE_TLS_KDF_PRF, MORE_NSS_TLS_EXTENDED_PRF,
     MORE_WTLS_MASTER, MORE_WTLS_PRF, MORE_WTLS_KEY_MAT, MORE_SP800_108_PRF, MORE_SP800_108_FEEDBACK_PRF,
     MORE_HASH_SIGN, MORE_XEDDSA_HASH, MORE_CMS, MORE_KIP, MORE_IKE_PRF, MORE_IKE1_APP_B_PRF,
     MORE_NSS_MAC_CONSTANT_TIME, MORE_RSA_AES_WRAP, MORE_ECDH_AES_WRAP

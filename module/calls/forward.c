@@ -1,17 +1,11 @@
 /* forward.c - every function of every list of ours, made from functions.def. */
-#include <string.h>
-
 #include "calls/own.h"
-#include "guard/digest_info.h"
 #include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
 #include "state/in_call.h"
 #include "state/sessions.h"
 #include "state/settings.h"
-
-/* When an operation with this output argument is over: at once if there is none. */
-#define ALWAYS ((void *)1)
 
 struct call {
     struct in_call_place *place;
@@ -42,7 +36,89 @@ static void note_key_changed(CK_SESSION_HANDLE session)
         slots_invalidate(SLOT_KEY_CHANGED);
 }
 
-#include "calls/forwarders.def"
+/* clang-format off */
+/*
+ * forward_C_Sign() and so on: each kind of row as a function. Behind its own parameters each takes the target's list
+ * that it forwards to. The target is called through its table only, which has no empty entry.
+ */
+#define FORWARDER(name, ...) \
+    __attribute__((noinline)) static CK_RV forward_##name(PARAMS(__VA_ARGS__), const struct p11_functions *functions)
+
+/* rv is what is known before the target is asked; unless it is CKR_OK, that is the answer. */
+#define AROUND(name, before, after, ...)                                                           \
+    FORWARDER(name, __VA_ARGS__)                                                                   \
+    {                                                                                              \
+        CK_RV rv = CKR_OK;                                                                         \
+        struct call call = begin(&hSession);                                                       \
+        before                                                                                     \
+        if (rv == CKR_OK)                                                                          \
+            rv = functions->name(ARGS(__VA_ARGS__));                                               \
+        end(&call, rv);                                                                            \
+        after                                                                                      \
+        return rv;                                                                                 \
+    }
+
+/* The policy, where one is set: without, this is all that it costs. */
+#define WITH_POLICY(does)                                                                          \
+    const struct policy *policy = policy_in_force();                                               \
+    if (__builtin_expect(policy != NULL, 0)) {                                                     \
+        does                                                                                       \
+    }
+
+#define OWN(name, ...) /* written by hand: see own.h */
+
+#define FWD(name, ...)                                                                             \
+    FORWARDER(name, __VA_ARGS__)                                                                   \
+    {                                                                                              \
+        CK_RV rv = functions->name(ARGS(__VA_ARGS__));                                             \
+        if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)                                                    \
+            slots_invalidate(SLOT_FINALIZED);                                                      \
+        return rv;                                                                                 \
+    }
+
+#define CALL(name, ...) AROUND(name, , , __VA_ARGS__)
+
+#define KEYS(...) &(const struct key_use){__VA_ARGS__}
+#define NO_KEY    KEYS(.used = CK_INVALID_HANDLE)
+
+#define MECH(purpose, keys, name, ...)                                                             \
+    AROUND(name,                                                                                   \
+           bool unsure = false;                                                                    \
+           WITH_POLICY(                                                                            \
+               if (guard_concerns(policy, purpose, pMechanism))                                    \
+                   rv = guard_mechanism(policy, #name, purpose, hSession, pMechanism, keys, &unsure);), \
+           if (unsure && rv == CKR_OK)                                                             \
+               rv = guard_created_key(policy, #name, hSession, pMechanism, keys);                  \
+           if (rv == CKR_OK && pMechanism != NULL)                                                 \
+               count_mechanism(pMechanism->mechanism);                                             \
+           if (!((purpose) & ONE_CALL) && rv == CKR_OK) {                                          \
+               struct session *session = session_find(hSession);                                   \
+               if (policy != NULL)                                                                 \
+                   guard_note_operation(session, purpose, pMechanism);                             \
+               session_set_operating(session, pMechanism != NULL);                                 \
+           }, __VA_ARGS__)
+
+#define EDIT(object, template, count, name, ...)                                                   \
+    AROUND(name,                                                                                   \
+           WITH_POLICY(rv = guard_template(policy, #name, hSession, object, template, count);),    \
+           note_key_changed(hSession);, __VA_ARGS__)
+
+#define ALWAYS ((void *)1)
+#define NEVER  NULL
+#define IF_ENDED(output)                                                                           \
+    if (rv != CKR_BUFFER_TOO_SMALL && (rv != CKR_OK || (output) != NULL))                          \
+        session_set_operating(session_find(hSession), false);
+
+#define STEP(output, name, ...) AROUND(name, , IF_ENDED(output), __VA_ARGS__)
+
+#define DATA(purpose, data, data_bytes, output, name, ...)                                         \
+    AROUND(name,                                                                                   \
+           WITH_POLICY(rv = guard_digest_info(policy, functions, #name, purpose, hSession, data, data_bytes);), \
+           IF_ENDED(output), __VA_ARGS__)
+
+#define P11_UPTO 302
+#include "functions.def"
+/* clang-format on */
 
 /* Each list of ours calls the target's list of the same number: what they hold may differ. */
 #define LIST 0

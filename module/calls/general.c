@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "calls/own.h"
 #include "guard/guard.h"
-#include "guard/report.h"
 #include "random/fill_session.h"
 #include "random/filler.h"
 #include "random/fork_gate.h"
@@ -44,11 +43,6 @@ __attribute__((constructor)) static void prepare(void)
     prepared = true;
 }
 
-bool module_prepare(void)
-{
-    return prepared;
-}
-
 bool is_recursive(void)
 {
     return random_call_on_this_thread() || filler_is_this_thread();
@@ -81,13 +75,15 @@ static bool load_target(struct message *message, bool heard)
     return false;
 }
 
-void module_prepare_target(void)
+bool module_prepare(void)
 {
     struct message unheard;
-    if (target_is_loaded() || init_change_begin(NOT_INITIALIZED, INITIALIZING) != CHANGE_BEGUN)
-        return;
-    load_target(&unheard, /* heard= */ false);
-    init_change_end(NOT_INITIALIZED);
+    if (prepared && !target_is_loaded() &&
+        init_change_begin(NOT_INITIALIZED, INITIALIZING) == CHANGE_BEGUN) {
+        load_target(&unheard, /* heard= */ false);
+        init_change_end(NOT_INITIALIZED);
+    }
+    return prepared;
 }
 
 /* A target that another user has finalized answers so. */

@@ -3,13 +3,12 @@
 #include <string.h>
 
 #include "calls/own.h"
+#include "guard/guard.h"
 #include "state/slots.h"
 #include "state/settings.h"
 
-enum {
-    MECHANISMS_USUAL = 512, /* fetched with one call; the longest list seen had 290 */
-    TRIES = 4               /* of a token whose list grows while it is asked */
-};
+/* Of a token whose list grows while it is asked. */
+enum { TRIES = 4 };
 
 /* Mechanisms that no key is left for are as good as denied. */
 static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
@@ -18,31 +17,23 @@ static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
            policy_min_key_bits(policy, type) == BITS_UNKNOWN;
 }
 
-/*
- * The whole list in one piece, so that what is counted is what is copied. *list is the caller's to free(),
- * unless it is usual.
- */
+/* The whole list in one piece, so that what is counted is what is copied. *list is the caller's to free(). */
 static CK_RV fetch_list(const struct p11_functions *functions, CK_SLOT_ID slot,
-                        CK_MECHANISM_TYPE *usual, CK_MECHANISM_TYPE **list, CK_ULONG *count)
+                        CK_MECHANISM_TYPE **list, CK_ULONG *count)
 {
-    CK_ULONG room = MECHANISMS_USUAL;
     CK_RV rv = CKR_BUFFER_TOO_SMALL;
-    *list = usual;
+    CK_ULONG room;
+    *list = NULL;
     for (int i = 0; i < TRIES && rv == CKR_BUFFER_TOO_SMALL; i++) {
-        *count = room;
-        rv = functions->C_GetMechanismList(slot, *list, count);
-        if (rv != CKR_BUFFER_TOO_SMALL)
-            break;
-        if (*list != usual)
-            free(*list);
-        *list = NULL;
         rv = functions->C_GetMechanismList(slot, NULL, &room);
         if (rv != CKR_OK)
             return rv;
+        free(*list);
         *list = calloc(room + 1, sizeof **list);
         if (*list == NULL)
             return CKR_HOST_MEMORY;
-        rv = CKR_BUFFER_TOO_SMALL;
+        *count = room;
+        rv = functions->C_GetMechanismList(slot, *list, count);
     }
     /* There may be tokens that count more than they wrote. */
     if (*count > room)
@@ -63,15 +54,14 @@ CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanism
                              CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
     const struct policy *policy = policy_in_force();
-    CK_MECHANISM_TYPE usual[MECHANISMS_USUAL];
     CK_MECHANISM_TYPE *list;
-    CK_ULONG kept;
+    CK_ULONG kept = 0;
     if (policy == NULL || policy_is_audit(policy) || pulCount == NULL) {
         CK_RV rv = functions->C_GetMechanismList(slotID, pMechanismList, pulCount);
         slots_note_code(slotID, rv);
         return rv;
     }
-    CK_RV rv = fetch_list(functions, slotID, usual, &list, &kept);
+    CK_RV rv = fetch_list(functions, slotID, &list, &kept);
     slots_note_code(slotID, rv);
     if (rv == CKR_OK) {
         kept = remove_hidden(policy, list, kept);
@@ -81,8 +71,7 @@ CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanism
             memcpy(pMechanismList, list, kept * sizeof *list);
         *pulCount = kept;
     }
-    if (list != usual)
-        free(list);
+    free(list);
     return rv;
 }
 
@@ -108,15 +97,6 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
     return 8;
 }
 
-/* Flags of what a use is. */
-static const CK_FLAGS use_flags[USES] = {
-    [USE_DIGEST] = CKF_DIGEST,
-    [USE_SIGN] = CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY | CKF_VERIFY_RECOVER | CKF_MESSAGE_SIGN |
-                 CKF_MESSAGE_VERIFY,
-    [USE_CIPHER] = CKF_ENCRYPT | CKF_DECRYPT | CKF_WRAP | CKF_UNWRAP | CKF_MESSAGE_ENCRYPT |
-                   CKF_MESSAGE_DECRYPT,
-};
-
 CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo,
                              const struct p11_functions *functions)
 {
@@ -131,7 +111,7 @@ CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHA
 
     for (int use = 0; use < USES; use++)
         if (policy_denied_uses(policy, type) & 1u << use)
-            pInfo->flags &= ~use_flags[use];
+            pInfo->flags &= ~guard_purposes[use];
     uint64_t least_bits = policy_min_key_bits(policy, type);
     CK_ULONG unit = least_bits != 0 ? unit_bits(type) : 0;
     if (unit == 0)

@@ -1,6 +1,5 @@
 /* interfaces.c - the three functions that the module exports: the ways to its lists. */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calls/own.h"
@@ -12,10 +11,9 @@
 static const char standard_name[] = "PKCS 11";
 
 /* What was ever given out. Entries stay, because applications keep pointers to them. */
-static struct given {
-    CK_INTERFACE interface;
-    struct given *earlier;
-} * given;
+enum { GIVEN_MOST = 256 };
+static CK_INTERFACE given[GIVEN_MOST];
+static unsigned given_count;
 static pthread_mutex_t *given_lock; /* in memory that fork wipes */
 
 void interfaces_prepare(void)
@@ -30,7 +28,7 @@ static bool leads_past_policy(const CK_INTERFACE *targets)
     return policy != NULL && !policy_is_audit(policy) && !target_is_standard(targets);
 }
 
-/* Our interface that stands for one of the target's. NULL if it is not offered, or if there is no memory. */
+/* Our interface that stands for one of the target's. NULL if it is not offered, or if there is no room. */
 static CK_INTERFACE *give(const CK_INTERFACE *targets)
 {
     CK_INTERFACE ours = *targets;
@@ -43,17 +41,13 @@ static CK_INTERFACE *give(const CK_INTERFACE *targets)
             return NULL;
     }
     pthread_mutex_lock(given_lock);
-    struct given *one = given;
-    while (one != NULL && (one->interface.pInterfaceName != ours.pInterfaceName ||
-                           one->interface.pFunctionList != ours.pFunctionList ||
-                           one->interface.flags != ours.flags))
-        one = one->earlier;
-    if (one == NULL && (one = malloc(sizeof *one)) != NULL) {
-        *one = (struct given){ours, given};
-        given = one;
-    }
+    unsigned i = 0;
+    while (i < given_count && memcmp(&given[i], &ours, sizeof ours) != 0)
+        i++;
+    if (i == given_count && given_count < GIVEN_MOST)
+        given[given_count++] = ours;
     pthread_mutex_unlock(given_lock);
-    return one != NULL ? &one->interface : NULL;
+    return i < GIVEN_MOST ? &given[i] : NULL;
 }
 
 /* The one interface of a target that has no getter for them: its list from C_GetFunctionList. */
@@ -64,15 +58,6 @@ static CK_INTERFACE *give_plain(void)
     return &plain;
 }
 
-void interfaces_free(void)
-{
-    while (given != NULL) {
-        struct given *one = given;
-        given = one->earlier;
-        free(one);
-    }
-}
-
 CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
                             const struct p11_functions *functions)
 {
@@ -81,7 +66,6 @@ CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    module_prepare_target();
     struct p11_functions *list = own_list(0);
     /* Nothing was loaded: C_Initialize, which is next, will say why. */
     if (list->version.major == 0)
@@ -100,7 +84,6 @@ CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulC
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    module_prepare_target();
     const CK_INTERFACE *targets = target_interfaces(&count);
     CK_ULONG room = pInterfacesList != NULL ? *pulCount : 0;
     for (size_t i = 0; i < count; i++) {
@@ -146,7 +129,6 @@ CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    module_prepare_target();
     if (target_get_interface() != NULL)
         rv = get_targets(pInterfaceName, pVersion, flags, &interface);
     else if (is_plain(pInterfaceName, pVersion, flags))

@@ -17,12 +17,10 @@
  * must not wait for calls or the filler to end, because it is made by one of them. */
 bool is_recursive(void);
 
-/* Maps the memory, and gives each file its part of it. Once in effect; false if there is no memory. Any thread. */
-bool module_prepare(void);
-
 /* Reads the configuration and loads the target if that was not done, so that the lists and interfaces can be told
- * before C_Initialize. Logs nothing if it fails, because C_Initialize will. */
-void module_prepare_target(void);
+ * before C_Initialize. Logs nothing if it fails, because C_Initialize will. False if the module has no memory. Any
+ * thread. */
+bool module_prepare(void);
 
 /* From now on exit() is told from dlclose(). Called before the target is loaded, and again after the target has
  * registered what it wants to be called at exit(), so that ours is called before. False if there is no memory. */
@@ -30,9 +28,6 @@ bool unload_watch_exit(void);
 
 /* Once, after memory_map(). */
 void interfaces_prepare(void);
-
-/* Frees what C_GetInterface gave out, when the module is unloaded. */
-void interfaces_free(void);
 
 /* Our list of that number, and NULL beyond the last; its version is the target's. */
 struct p11_functions *own_list(unsigned number);

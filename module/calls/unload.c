@@ -40,7 +40,6 @@ __attribute__((destructor)) static void unload(void)
     counters_free();
     slots_free();
     sessions_free();
-    interfaces_free();
     memory_unmap();
     target_unload();
 }

@@ -1,12 +1,9 @@
 /* key.c - reads a key's type, size and curve, and remembers what tokens said. */
-#include "guard/key.h"
-
 #include <string.h>
 
 #include "base/lock.h"
+#include "guard/internal.h"
 #include "state/memory.h"
-#include "state/sessions.h"
-#include "target/target.h"
 
 /* 32,768 bits, or explicit parameters of a curve; larger ones are taken for of unknown size, or an unknown curve. */
 enum { ATTRIBUTE_MOST_BYTES = 4096, CACHE_PLACES = 256 };
@@ -37,6 +34,25 @@ static bool get_number(const CK_ATTRIBUTE *attribute, CK_ULONG *number)
     return true;
 }
 
+/* Where the size of a key stands: in an attribute of the key itself, and in another that a template may have. 0: it
+ * stands nowhere. */
+static const struct {
+    CK_ATTRIBUTE_TYPE of_key, of_template;
+} size_attributes[SIZE_OTHER + 1] = {
+    [SIZE_MODULUS] = {CKA_MODULUS, CKA_MODULUS_BITS},
+    [SIZE_PRIME] = {CKA_PRIME, CKA_PRIME_BITS},
+    [SIZE_ORDER] = {CKA_EC_PARAMS, CKA_EC_PARAMS},
+    [SIZE_CURVE] = {CKA_EC_PARAMS, CKA_EC_PARAMS},
+    [SIZE_VALUE] = {CKA_VALUE_LEN, CKA_VALUE},
+    [SIZE_SET] = {CKA_PARAMETER_SET, CKA_PARAMETER_SET},
+};
+
+static bool is_size_attribute(enum key_size_from from, CK_ATTRIBUTE_TYPE type)
+{
+    return type != 0 &&
+           (type == size_attributes[from].of_key || type == size_attributes[from].of_template);
+}
+
 /* Notes what an attribute says of the size of a key of that type. False if it says nothing. */
 static bool note_attribute(struct key_info *key, const CK_ATTRIBUTE *attribute)
 {
@@ -44,83 +60,91 @@ static bool note_attribute(struct key_info *key, const CK_ATTRIBUTE *attribute)
     bool has_bytes =
         len_bytes != CK_UNAVAILABLE_INFORMATION && (attribute->pValue != NULL || len_bytes == 0);
     bool has_number = get_number(attribute, &number);
-    switch (key->type->size_from) {
-    case SIZE_MODULUS:
-    case SIZE_PRIME:
-        if (attribute->type == (key->type->size_from == SIZE_MODULUS ? CKA_MODULUS : CKA_PRIME) &&
-            has_bytes)
+    if (!is_size_attribute(key->type->size_from, attribute->type))
+        return false;
+    switch (attribute->type) {
+    case CKA_MODULUS:
+    case CKA_PRIME:
+        if (has_bytes)
             key->bits = number_bits(attribute->pValue, len_bytes);
-        else if (attribute->type ==
-                     (key->type->size_from == SIZE_MODULUS ? CKA_MODULUS_BITS : CKA_PRIME_BITS) &&
-                 has_number)
-            key->bits = number;
-        break;
-    case SIZE_ORDER:
-    case SIZE_CURVE:
-        if (attribute->type == CKA_EC_PARAMS && has_bytes)
+        return has_bytes;
+    case CKA_EC_PARAMS:
+        if (has_bytes)
             key_info_params(key, attribute->pValue, len_bytes);
-        break;
-    case SIZE_VALUE:
-        if (attribute->type == CKA_VALUE && has_bytes)
-            number = len_bytes;
-        else if (attribute->type != CKA_VALUE_LEN || !has_number)
-            return false;
-        key->bits = number > UINT64_MAX / 8 - 1 ? BITS_UNKNOWN - 1 : 8 * (uint64_t)number;
-        break;
-    case SIZE_SET:
-        if (attribute->type == CKA_PARAMETER_SET && has_number)
+        return has_bytes;
+    case CKA_VALUE:
+        number = len_bytes;
+        has_number = has_bytes;
+        __attribute__((fallthrough));
+    case CKA_VALUE_LEN:
+        if (has_number)
+            key->bits = number > UINT64_MAX / 8 - 1 ? BITS_UNKNOWN - 1 : 8 * (uint64_t)number;
+        return has_number;
+    case CKA_PARAMETER_SET:
+        if (has_number)
             key->set = number;
-        break;
-    default:
-        break;
+        return has_number;
+    default: /* CKA_MODULUS_BITS, CKA_PRIME_BITS */
+        if (has_number)
+            key->bits = number;
+        return has_number;
     }
-    return key->bits != BITS_UNKNOWN || key->set != SET_UNKNOWN || key->has_params;
+}
+
+/* The attribute with that number in both templates, one behind the other; NULL behind the last. */
+static const CK_ATTRIBUTE *attribute_at(const struct key_use *use, CK_ULONG number)
+{
+    for (int t = 0; t < 2; t++) {
+        CK_ULONG count = use->templates[t] != NULL ? use->counts[t] : 0;
+        if (number < count)
+            return &use->templates[t][number];
+        number -= count;
+    }
+    return NULL;
 }
 
 /* The rule that denies a key of that type. *is_told: false if only the finished key tells its size. */
 static const struct policy_rule *type_denied(const struct policy *policy, uint64_t mechanism,
-                                             const struct key_type *type,
-                                             const CK_ATTRIBUTE *const templates[2],
-                                             const CK_ULONG counts[2], bool *is_told, CK_RV *code)
+                                             const struct key_type *type, const struct key_use *use,
+                                             bool *is_told, CK_RV *code)
 {
     struct key_info key = key_info_of(type);
+    const CK_ATTRIBUTE *attribute;
     bool is_curve = false;
     const struct policy_rule *rule = policy_key(policy, mechanism, &key, &is_curve);
     *is_told = type->size_from == SIZE_FIXED || type->size_from == SIZE_OTHER;
-    for (int t = 0; t < 2; t++)
-        for (CK_ULONG i = 0; templates[t] != NULL && i < counts[t] && rule == NULL; i++) {
-            key = key_info_of(type);
-            if (!note_attribute(&key, &templates[t][i]))
-                continue;
-            *is_told = true;
-            rule = policy_key(policy, mechanism, &key, &is_curve);
-        }
+    for (CK_ULONG i = 0; rule == NULL && (attribute = attribute_at(use, i)) != NULL; i++) {
+        key = key_info_of(type);
+        if (!note_attribute(&key, attribute))
+            continue;
+        *is_told = true;
+        rule = policy_key(policy, mechanism, &key, &is_curve);
+    }
     *code = is_curve ? CKR_CURVE_NOT_SUPPORTED : CKR_KEY_SIZE_RANGE;
     return rule;
 }
 
 const struct policy_rule *templates_denied(const struct policy *policy, uint64_t mechanism,
-                                           const struct key_type *type,
-                                           const CK_ATTRIBUTE *const templates[2],
-                                           const CK_ULONG counts[2], bool *unsure, CK_RV *code)
+                                           const struct key_type *type, const struct key_use *use,
+                                           bool *unsure, CK_RV *code)
 {
     const struct policy_rule *rule = NULL;
+    const CK_ATTRIBUTE *attribute;
     CK_ULONG number;
     bool is_told = false;
     *code = CKR_KEY_SIZE_RANGE;
     if (type != NULL)
-        rule = type_denied(policy, mechanism, type, templates, counts, &is_told, code);
+        rule = type_denied(policy, mechanism, type, use, &is_told, code);
     *unsure = !is_told;
-    for (int t = 0; t < 2; t++)
-        for (CK_ULONG i = 0; templates[t] != NULL && i < counts[t] && rule == NULL; i++) {
-            if (templates[t][i].type != CKA_KEY_TYPE || !get_number(&templates[t][i], &number))
-                continue;
-            const struct key_type *other = key_type_find(number);
-            if (other == NULL || other == type)
-                continue;
-            rule = type_denied(policy, mechanism, other, templates, counts, &is_told, code);
-            *unsure = *unsure && !is_told;
-        }
+    for (CK_ULONG i = 0; rule == NULL && (attribute = attribute_at(use, i)) != NULL; i++) {
+        if (attribute->type != CKA_KEY_TYPE || !get_number(attribute, &number))
+            continue;
+        const struct key_type *other = key_type_find(number);
+        if (other == NULL || other == type)
+            continue;
+        rule = type_denied(policy, mechanism, other, use, &is_told, code);
+        *unsure = *unsure && !is_told;
+    }
     return rule;
 }
 
@@ -136,34 +160,11 @@ bool template_is_key(const CK_ATTRIBUTE *template, CK_ULONG count)
 
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count)
 {
-    static const CK_ATTRIBUTE_TYPE types[] = {CKA_MODULUS,    CKA_MODULUS_BITS,  CKA_PRIME,
-                                              CKA_PRIME_BITS, CKA_EC_PARAMS,     CKA_VALUE,
-                                              CKA_VALUE_LEN,  CKA_PARAMETER_SET, CKA_KEY_TYPE};
     for (CK_ULONG i = 0; template != NULL && i < count; i++)
-        for (size_t j = 0; j < sizeof types / sizeof *types; j++)
-            if (template[i].type == types[j])
+        for (enum key_size_from from = SIZE_NONE; from <= SIZE_OTHER; from++)
+            if (template[i].type == CKA_KEY_TYPE || is_size_attribute(from, template[i].type))
                 return true;
     return false;
-}
-
-/* The one attribute that tells the size of a key that the token has; CKA_KEY_TYPE: none does. */
-static CK_ATTRIBUTE_TYPE telling_attribute(const struct key_type *type)
-{
-    switch (type != NULL ? type->size_from : SIZE_NONE) {
-    case SIZE_MODULUS:
-        return CKA_MODULUS;
-    case SIZE_PRIME:
-        return CKA_PRIME;
-    case SIZE_ORDER:
-    case SIZE_CURVE:
-        return CKA_EC_PARAMS;
-    case SIZE_VALUE:
-        return CKA_VALUE_LEN;
-    case SIZE_SET:
-        return CKA_PARAMETER_SET;
-    default:
-        return CKA_KEY_TYPE;
-    }
 }
 
 /* Apart from its callers, which may have the smallest of stacks. */
@@ -171,9 +172,8 @@ __attribute__((noinline)) static void read_size(struct key_info *key, CK_SESSION
                                                 CK_OBJECT_HANDLE handle)
 {
     uint8_t value[ATTRIBUTE_MOST_BYTES];
-    CK_ATTRIBUTE size = {telling_attribute(key->type), value, sizeof value};
-    CK_RV rv = size.type != CKA_KEY_TYPE ? target()->C_GetAttributeValue(session, handle, &size, 1)
-                                         : CKR_ATTRIBUTE_TYPE_INVALID;
+    CK_ATTRIBUTE size = {size_attributes[key->type->size_from].of_key, value, sizeof value};
+    CK_RV rv = target()->C_GetAttributeValue(session, handle, &size, 1);
     if (rv == CKR_OK && size.ulValueLen <= sizeof value)
         note_attribute(key, &size);
     else if (rv == CKR_BUFFER_TOO_SMALL && size.type == CKA_EC_PARAMS)
@@ -192,7 +192,8 @@ static bool read_key(struct key_info *key, bool *on_token, CK_SESSION_HANDLE ses
         return false;
     *on_token = first[1].ulValueLen == sizeof is_token_object && is_token_object != CK_FALSE;
     *key = key_info_of(key_type_find(type));
-    read_size(key, session, handle);
+    if (key->type != NULL && size_attributes[key->type->size_from].of_key != 0)
+        read_size(key, session, handle);
     return true;
 }
 

@@ -1,9 +1,7 @@
 /* parameters.c - reads what a mechanism's parameter names, and asks the policy about each. */
-#include "guard/parameters.h"
-
 #include <string.h>
 
-#include "guard/key.h"
+#include "guard/internal.h"
 
 /* Mechanisms within mechanisms: none is nested deeper, and a circle ends here. */
 enum { DEPTH_MOST = 4 };
@@ -11,18 +9,7 @@ enum { DEPTH_MOST = 4 };
 /* Mechanism 0 generates RSA keys and is never meant inside another: there, 0 says "none". */
 #define NOTHING 0
 
-enum what {
-    IS_MECHANISM,
-    IS_DIGEST,
-    IS_HASH,
-    IS_MGF,
-    IS_KDF,
-    IS_PRF,
-    IS_INNER,
-    IS_OAEP,
-    IS_SIZES,
-    IS_KEYS
-};
+enum what { IS_MECHANISM, IS_DIGEST, IS_HASH, IS_MGF, IS_KDF, IS_PRF, IS_INNER, IS_OAEP };
 
 static const struct member {
     enum more_algorithms structure;
@@ -33,11 +20,13 @@ static const struct member {
 #include "guard/parameters.def"
 };
 
-static const struct {
-    uint64_t number, digest;
-} kdfs[] = {
-#define KDF(number, digest) {number, digest},
-#include "guard/kdfs.def"
+/* The digests of key derivation functions, CKD_..., of elliptic curves and of X9.42, whose numbers agree. */
+static const uint16_t kdfs[] = {
+    [0x02] = 0x220, 0x220, 0x220,        /* X9.63, ASN.1 and concatenated */
+    [0x05] = 0x255, 0x250, 0x260, 0x270, /* X9.63 */
+    [0x0a] = 0x2b5, 0x2b0, 0x2c0, 0x2d0, [0x0e] = 0x220,  0x255,  0x250,  0x260,
+    0x270, /* SP 800-56A */
+    [0x13] = 0x2b5, 0x2b0, 0x2c0, 0x2d0, [0x17] = 0x400c, 0x4011, 0x4016, 0x401b,
 };
 
 /* A switch, not mechanism_find(), which looks through the table: calls with an IV come here too. */
@@ -58,8 +47,6 @@ static enum more_algorithms more_in(uint64_t number)
 struct question {
     const struct policy *policy;
     enum mechanism_use use;
-    const struct key_use *keys;
-    CK_RV *code;
 };
 
 static const struct policy_rule *ask(const struct question *q, uint64_t number)
@@ -112,10 +99,7 @@ static const struct policy_rule *prf_denied(const struct question *q, uint64_t p
 
 static const struct policy_rule *kdf_denied(const struct question *q, uint64_t kdf)
 {
-    for (size_t i = 0; i < sizeof kdfs / sizeof *kdfs; i++)
-        if (kdfs[i].number == kdf)
-            return ask(q, kdfs[i].digest);
-    return NULL;
+    return ask(q, kdf < sizeof kdfs / sizeof *kdfs ? kdfs[kdf] : NOTHING);
 }
 
 static const struct policy_rule *mechanism_denied(const struct question *q,
@@ -141,61 +125,15 @@ static const struct policy_rule *oaep_denied(const struct question *q, uintptr_t
     return mechanism_denied(q, &oaep, MORE_OAEP, /* depth= */ 0);
 }
 
-/* A key of that size that a template makes; of no size: none. */
-static const struct policy_rule *size_denied(const struct question *q, const CK_ATTRIBUTE *template,
-                                             CK_ULONG count, CK_ULONG bits)
-{
-    CK_ULONG len_bytes = bits / 8;
-    CK_ATTRIBUTE size = {CKA_VALUE_LEN, &len_bytes, sizeof len_bytes};
-    const CK_ATTRIBUTE *templates[2] = {template, &size};
-    const CK_ULONG counts[2] = {count, 1};
-    bool unsure;
-    return bits == 0 ? NULL
-                     : templates_denied(q->policy, NO_MECHANISM, NULL, templates, counts, &unsure,
-                                        q->code);
-}
-
-/* The MAC keys, and the keys that the template of the call is for. */
-static const struct policy_rule *sizes_denied(const struct question *q, const CK_ULONG bits[2])
-{
-    CK_KEY_TYPE type = CKK_GENERIC_SECRET;
-    CK_ATTRIBUTE mac = {CKA_KEY_TYPE, &type, sizeof type};
-    const struct policy_rule *rule = size_denied(q, &mac, 1, bits[0]);
-    return rule != NULL ? rule : size_denied(q, q->keys->templates[0], q->keys->counts[0], bits[1]);
-}
-
-/* So many CK_DERIVED_KEYs at that address: keys that are made besides. */
-static const struct policy_rule *keys_denied(const struct question *q, CK_ULONG count,
-                                             uintptr_t address)
-{
-    struct {
-        const CK_ATTRIBUTE *attributes;
-        CK_ULONG count;
-        CK_OBJECT_HANDLE *handle;
-    } key;
-    const struct policy_rule *rule = NULL;
-    for (CK_ULONG i = 0; i < count && address != 0 && rule == NULL; i++) {
-        memcpy(&key, (const char *)address + i * sizeof key, sizeof key);
-        const CK_ATTRIBUTE *templates[2] = {key.attributes, NULL};
-        const CK_ULONG counts[2] = {key.count, 0};
-        bool unsure;
-        rule = templates_denied(q->policy, NO_MECHANISM, NULL, templates, counts, &unsure, q->code);
-    }
-    return rule;
-}
-
 static const struct policy_rule *member_denied(const struct question *q,
                                                const CK_MECHANISM *mechanism,
                                                const struct member *member, unsigned depth)
 {
-    CK_ULONG values[2] = {0, 0}, value;
-    bool is_pair = member->what == IS_SIZES || member->what == IS_KEYS;
-    size_t at = member->word * sizeof value, len_bytes = is_pair ? sizeof values : sizeof value;
-    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + len_bytes ||
-        (is_pair && !policy_has_key_rules(q->policy)))
+    CK_ULONG value;
+    size_t at = member->word * sizeof value;
+    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + sizeof value)
         return NULL;
-    memcpy(values, (const char *)mechanism->pParameter + at, len_bytes);
-    value = values[0];
+    memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
     switch (member->what) {
     case IS_MECHANISM:
         return ask(q, value);
@@ -213,10 +151,6 @@ static const struct policy_rule *member_denied(const struct question *q,
         return inner_denied(q, value, depth);
     case IS_OAEP:
         return oaep_denied(q, value);
-    case IS_SIZES:
-        return sizes_denied(q, values);
-    case IS_KEYS:
-        return keys_denied(q, value, values[1]);
     }
     return NULL;
 }
@@ -234,12 +168,8 @@ static const struct policy_rule *mechanism_denied(const struct question *q,
 }
 
 const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
-                                            const CK_MECHANISM *mechanism,
-                                            const struct key_use *keys, CK_RV *code)
+                                            const CK_MECHANISM *mechanism)
 {
-    const struct question q = {policy, use, keys, code};
-    *code = CKR_MECHANISM_PARAM_INVALID;
-    if (mechanism->ulParameterLen < sizeof(CK_ULONG))
-        return NULL;
+    const struct question q = {policy, use};
     return mechanism_denied(&q, mechanism, more_in(mechanism->mechanism), DEPTH_MOST);
 }

@@ -1,10 +1,9 @@
 /* report.c - counts what the policy refuses. */
-#include "guard/report.h"
-
 #include <pthread.h>
 
 #include "base/log.h"
 #include "base/probes.h"
+#include "guard/internal.h"
 #include "state/counters.h"
 #include "state/memory.h"
 #include "state/settings.h"
@@ -22,7 +21,7 @@ struct reports {
 };
 static struct reports *reports;
 
-void guard_reports_prepare(void)
+void reports_prepare(void)
 {
     reports = memory_part(sizeof *reports);
 }

@@ -13,13 +13,11 @@ struct own_args {
 };
 
 struct init_plan {
-    void *args;         /* for the target: the caller's own pointer, or &own */
+    void *args;         /* for the target: the caller's own pointer, or one of the structs below */
     bool may_fall_back; /* on any error ask again with fallback, and make no thread */
-    void *fallback;
+    void *fallback;     /* as args, without what a thread needs */
     bool thread_permitted; /* a thread of ours may call the target afterwards */
-    bool thread_forbidden; /* by the caller: CKF_LIBRARY_CANT_CREATE_OS_THREADS, or callbacks */
-    struct own_args own;
-    struct own_args own_fallback;
+    struct own_args with_locking, with_reserved;
 };
 
 /*

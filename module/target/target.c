@@ -15,19 +15,15 @@ typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR
 /* More interfaces than any module has: a target that claims more is believed so far. */
 enum { INTERFACES_MAX = 1024 };
 
-struct loaded {
-    void *handle;
-    char *path; /* that it was asked for by */
-    CK_FUNCTION_LIST *plain;
+/* The one that is loaded. One that was loaded before stays so for good, because its code may be in use. */
+static struct {
+    void *handle; /* NULL: none */
+    char *path;   /* that it was asked for by */
     CK_INTERFACE *interfaces;
     size_t interfaces_count;
     get_interface interface;
     const struct p11_functions *lists[TARGET_LISTS]; /* the target's own */
-    struct loaded *earlier;
-};
-
-/* The one that is loaded, and before it those that were. */
-static struct loaded *loaded;
+} loaded;
 
 /* The start of the object that address lies in, NULL if none. */
 static const void *object_of(const void *address)
@@ -52,7 +48,7 @@ bool target_is_standard(const CK_INTERFACE *interface)
 
 /* Asked for the count first, and then with exactly that one: there are targets that copy all that they have, and
  * targets that leave the count as it was passed. */
-static void learn_interfaces(struct loaded *l, get_interface_list list)
+static void learn_interfaces(get_interface_list list)
 {
     CK_ULONG count = 0;
     if (list(NULL, &count) != CKR_OK || count == 0 || count > INTERFACES_MAX)
@@ -65,17 +61,17 @@ static void learn_interfaces(struct loaded *l, get_interface_list list)
         free(interfaces);
         return;
     }
-    l->interfaces = interfaces;
-    l->interfaces_count = count < room ? count : room;
+    loaded.interfaces = interfaces;
+    loaded.interfaces_count = count < room ? count : room;
 }
 
 /* Where the target has no list of interfaces, or none that could be read, but can be asked for one. */
-static void ask_for_interfaces(struct loaded *l)
+static void ask_for_interfaces(void)
 {
     CK_VERSION asked[] = {{3, 2}, {3, 1}, {3, 0}};
     CK_INTERFACE *one = NULL;
-    for (size_t i = 0; i < sizeof asked / sizeof *asked && l->interface != NULL; i++)
-        if (l->interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
+    for (size_t i = 0; i < sizeof asked / sizeof *asked && loaded.interface != NULL; i++)
+        if (loaded.interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
             one != NULL && target_is_standard(one))
             target_list_number(one->pFunctionList);
 }
@@ -88,13 +84,13 @@ static unsigned functions_of(unsigned number)
     return both >= 302 ? FUNCTIONS_3_2 : both >= 300 ? FUNCTIONS_3_0 : FUNCTIONS_2_40;
 }
 
-/* Fills our table of that number. A table is an array of functions behind its version; lists.c checks that. */
+/* Fills our table of that number. A table is an array of functions behind its version; forward.c checks that. */
 static void fill_list(unsigned number)
 {
     enum { VERSION = 1 }; /* which takes the room of one function */
     void **to = (void **)&target_lists[number];
     void *const *none = (void *const *)&target_has_none;
-    void *const *from = (void *const *)loaded->lists[number];
+    void *const *from = (void *const *)loaded.lists[number];
     unsigned count = from != NULL ? functions_of(number) : 0;
     for (unsigned i = VERSION; i < VERSION + FUNCTIONS_3_2; i++) {
         void *function = i < VERSION + count && from[i] != NULL ? from[i] : none[i];
@@ -105,18 +101,18 @@ static void fill_list(unsigned number)
 
 void target_refresh(void)
 {
-    for (unsigned i = 0; loaded != NULL && i < TARGET_LISTS; i++)
-        if (loaded->lists[i] != NULL)
+    for (unsigned i = 0; i < TARGET_LISTS; i++)
+        if (loaded.lists[i] != NULL)
             fill_list(i);
 }
 
 unsigned target_list_number(const void *list)
 {
     unsigned number = 0;
-    while (number < TARGET_LISTS && loaded->lists[number] != NULL && loaded->lists[number] != list)
+    while (number < TARGET_LISTS && loaded.lists[number] != NULL && loaded.lists[number] != list)
         number++;
-    if (number < TARGET_LISTS && loaded->lists[number] == NULL) {
-        loaded->lists[number] = list;
+    if (number < TARGET_LISTS && loaded.lists[number] == NULL) {
+        loaded.lists[number] = list;
         fill_list(number);
     }
     return number;
@@ -125,29 +121,31 @@ unsigned target_list_number(const void *list)
 CK_VERSION target_list_version(unsigned number)
 {
     static const CK_VERSION none = {0, 0}, plain_most = {2, 40};
-    const struct p11_functions *list = loaded != NULL ? loaded->lists[number] : NULL;
+    const struct p11_functions *list = loaded.lists[number];
     if (list == NULL)
         return none;
     return number == 0 && list->version.major > 2 ? plain_most : list->version;
 }
 
-static void learn(struct loaded *l, const void *object)
+static void learn(void *handle, const char *path, CK_FUNCTION_LIST *plain, const void *object)
 {
-    get_interface_list list =
-        (get_interface_list)own_symbol(l->handle, "C_GetInterfaceList", object);
-    l->interface = (get_interface)own_symbol(l->handle, "C_GetInterface", object);
-    l->lists[0] = (const struct p11_functions *)l->plain;
-    l->earlier = loaded;
-    loaded = l;
+    get_interface_list list = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
+    free(loaded.path);
+    free(loaded.interfaces);
+    memset(&loaded, 0, sizeof loaded);
+    loaded.handle = handle;
+    loaded.path = strdup(path);
+    loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
+    loaded.lists[0] = (const struct p11_functions *)plain;
     for (unsigned i = 0; i < TARGET_LISTS; i++)
         fill_list(i);
     if (list != NULL)
-        learn_interfaces(l, list);
-    if (l->interfaces_count == 0)
-        ask_for_interfaces(l);
-    for (size_t i = 0; i < l->interfaces_count; i++)
-        if (target_is_standard(&l->interfaces[i]))
-            target_list_number(l->interfaces[i].pFunctionList);
+        learn_interfaces(list);
+    if (loaded.interfaces_count == 0)
+        ask_for_interfaces();
+    for (size_t i = 0; i < loaded.interfaces_count; i++)
+        if (target_is_standard(&loaded.interfaces[i]))
+            target_list_number(loaded.interfaces[i].pFunctionList);
 }
 
 /* dlopen() would wait for a FIFO's other end. */
@@ -160,7 +158,7 @@ static bool is_regular_file(const char *path)
 bool target_load(const char *path, char *message, size_t message_bytes)
 {
     /* What was loaded once needs its file no more. */
-    if (!target_is_loaded_from(path) && !is_regular_file(path)) {
+    if ((loaded.path == NULL || strcmp(path, loaded.path) != 0) && !is_regular_file(path)) {
         snprintf(message, message_bytes, "the target is no file that can be loaded: '%s'", path);
         return false;
     }
@@ -171,76 +169,49 @@ bool target_load(const char *path, char *message, size_t message_bytes)
                  why != NULL ? why : path);
         return false;
     }
-    if (loaded != NULL && handle == loaded->handle) {
+    if (handle == loaded.handle) {
         dlclose(handle);
         return true;
     }
-    struct loaded *l = calloc(1, sizeof *l);
-    char *own_path = strdup(path);
-    void *getter = dlsym(handle, "C_GetFunctionList");
+    CK_FUNCTION_LIST *plain = NULL;
+    get_function_list getter = (get_function_list)dlsym(handle, "C_GetFunctionList");
     const void *object = getter != NULL ? object_of(getter) : NULL;
-    if (l == NULL || own_path == NULL)
-        snprintf(message, message_bytes, "the target cannot be loaded: no memory");
-    else if (getter == NULL)
-        snprintf(message, message_bytes,
-                 "the target is no PKCS#11 module, it has no C_GetFunctionList: '%s'", path);
+    const char *wrong = NULL;
+    if (getter == NULL)
+        wrong = "is no PKCS#11 module, it has no C_GetFunctionList";
     else if (object == object_of(&target_lists))
-        snprintf(message, message_bytes,
-                 "the target is this proxy itself, where a token's module would be right: '%s'",
-                 path);
-    else if (((get_function_list)getter)(&l->plain) != CKR_OK || l->plain == NULL)
-        snprintf(message, message_bytes,
-                 "the target is no usable PKCS#11 module, its C_GetFunctionList fails: '%s'", path);
-    else {
-        l->handle = handle;
-        l->path = own_path;
-        learn(l, object);
-        return true;
+        wrong = "is this proxy itself, where a token's module would be right";
+    else if (getter(&plain) != CKR_OK || plain == NULL)
+        wrong = "is no usable PKCS#11 module, its C_GetFunctionList fails";
+    if (wrong != NULL) {
+        snprintf(message, message_bytes, "the target %s: '%s'", wrong, path);
+        dlclose(handle);
+        return false;
     }
-    free(own_path);
-    free(l);
-    dlclose(handle);
-    return false;
+    learn(handle, path, plain, object);
+    return true;
 }
 
 void target_unload(void)
 {
-    while (loaded != NULL) {
-        struct loaded *l = loaded;
-        loaded = l->earlier;
-        dlclose(l->handle);
-        free(l->interfaces);
-        free(l->path);
-        free(l);
-    }
+    if (loaded.handle != NULL)
+        dlclose(loaded.handle);
+    free(loaded.interfaces);
+    free(loaded.path);
 }
 
 bool target_is_loaded(void)
 {
-    return loaded != NULL;
-}
-
-bool target_is_loaded_from(const char *path)
-{
-    return path != NULL && loaded != NULL && strcmp(path, loaded->path) == 0;
+    return loaded.handle != NULL;
 }
 
 const CK_INTERFACE *target_interfaces(size_t *count)
 {
-    *count = loaded != NULL ? loaded->interfaces_count : 0;
-    return loaded != NULL ? loaded->interfaces : NULL;
+    *count = loaded.interfaces_count;
+    return loaded.interfaces;
 }
 
 get_interface target_get_interface(void)
 {
-    return loaded != NULL ? loaded->interface : NULL;
-}
-
-CK_RV target_session_cancel(CK_SESSION_HANDLE session, CK_FLAGS flags)
-{
-    CK_RV rv = CKR_FUNCTION_NOT_SUPPORTED;
-    for (unsigned i = 0; i < TARGET_LISTS && rv == CKR_FUNCTION_NOT_SUPPORTED; i++)
-        if (target_list_version(i).major >= 3)
-            rv = target_lists[i].C_SessionCancel(session, flags);
-    return rv;
+    return loaded.interface;
 }

@@ -24,9 +24,6 @@ static inline const struct p11_functions *target(void)
     return &target_lists[0];
 }
 
-/* The target's C_SessionCancel, or one that answers CKR_FUNCTION_NOT_SUPPORTED. */
-CK_RV target_session_cancel(CK_SESSION_HANDLE session, CK_FLAGS flags);
-
 /*
  * Loads the module at path (absolute), if it is not the one that is loaded, and fills the lists. A target that was
  * loaded before stays loaded, because its code may be in use.
@@ -38,13 +35,10 @@ bool target_load(const char *path, char *message, size_t message_bytes);
 /* Reads the lists again: a target may replace entries in its C_Initialize. */
 void target_refresh(void);
 
-/* When the module is unloaded, no thread calls, and the process goes on: closes all that were loaded. */
+/* When the module is unloaded, no thread calls, and the process goes on: closes the one that is loaded. */
 void target_unload(void);
 
 bool target_is_loaded(void);
-
-/* True if the one that is loaded was loaded by that path. NULL is fine. */
-bool target_is_loaded_from(const char *path);
 
 /* The version that the target's list of that number claims; of number 0 never more than 2.40, because a list that
  * comes from C_GetFunctionList ends there. {0, 0}: there is no such list. */
@@ -60,7 +54,7 @@ bool target_is_standard(const CK_INTERFACE *interface);
 const CK_INTERFACE *target_interfaces(size_t *count);
 
 /* The target's own C_GetInterface, NULL where it has none of its own. */
-CK_RV (*target_get_interface(void))
+CK_RV(*target_get_interface(void))
 (CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
 
 /* Every entry answers CKR_FUNCTION_NOT_SUPPORTED. */

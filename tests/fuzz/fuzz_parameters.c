@@ -1,18 +1,16 @@
 /* fuzz_parameters.c - any mechanism with any parameter, and any attribute of a key.
  *
  * The input is four bytes of a mechanism's number, little-endian, and its parameter. Where the parameter has
- * a pointer to another mechanism or to keys, one is put there that is made of the same input.
+ * a pointer to another mechanism, one is put there that is made of the same input.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "guard/key.h"
-#include "guard/parameters.h"
+#include "guard/internal.h"
 #include "state/memory.h"
-#include "target/target.h"
 
-enum { NUMBER_BYTES = 4, KEYS_MOST = 3 };
+enum { NUMBER_BYTES = 4 };
 
 /* Denies something of every kind. */
 static const char disabled[] =
@@ -56,25 +54,9 @@ static void *exactly(const void *bytes, size_t len_bytes)
 struct pointed {
     CK_MECHANISM *inner;
     void *oaep;
-    struct derived_key {
-        const CK_ATTRIBUTE *attributes;
-        CK_ULONG count;
-        CK_OBJECT_HANDLE *handle;
-    } * keys;
 };
 
-enum what {
-    IS_MECHANISM,
-    IS_DIGEST,
-    IS_HASH,
-    IS_MGF,
-    IS_KDF,
-    IS_PRF,
-    IS_INNER,
-    IS_OAEP,
-    IS_SIZES,
-    IS_KEYS
-};
+enum what { IS_MECHANISM, IS_DIGEST, IS_HASH, IS_MGF, IS_KDF, IS_PRF, IS_INNER, IS_OAEP };
 static const struct member {
     enum more_algorithms structure;
     size_t word;
@@ -102,10 +84,6 @@ static void set_pointers(uint64_t number, uint8_t *parameter, size_t len_bytes,
             put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->inner);
         if (members[i].what == IS_OAEP)
             put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->oaep);
-        if (members[i].what == IS_KEYS) {
-            put_word(parameter, len_bytes, members[i].word, parameter[0] % (KEYS_MOST + 1));
-            put_word(parameter, len_bytes, members[i].word + 1, (CK_ULONG)pointed->keys);
-        }
     }
 }
 
@@ -123,11 +101,12 @@ static void fuzz_attribute(const struct policy *policy, uint64_t number, void *v
         CK_ATTRIBUTE template[] = {{types[i], value, len_bytes},
                                    {CKA_KEY_TYPE, &type, sizeof type},
                                    {types[i], value, len_bytes / 2}};
-        const CK_ATTRIBUTE *templates[] = {template, template + 2};
-        const struct policy_rule *one = templates_denied(policy, number, NULL, templates,
-                                                         (const CK_ULONG[]){2, 0}, &unsure, &code);
-        const struct policy_rule *both = templates_denied(policy, number, NULL, templates,
-                                                          (const CK_ULONG[]){2, 1}, &unsure, &code);
+        struct key_use use = {.templates = {template, template + 2}, .counts = {2, 0}};
+        const struct policy_rule *one =
+            templates_denied(policy, number, NULL, &use, &unsure, &code);
+        use.counts[1] = 1;
+        const struct policy_rule *both =
+            templates_denied(policy, number, NULL, &use, &unsure, &code);
         must(one == NULL || both != NULL);
         (void)template_is_key(template, 3);
         (void)template_tells_size(template, 3);
@@ -147,7 +126,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct policy *policy;
     uint32_t number;
-    CK_RV code;
     if (policy == NULL)
         policy = compile();
     if (size < NUMBER_BYTES)
@@ -157,34 +135,29 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     uint8_t *parameter = exactly(data + NUMBER_BYTES, size);
     uint8_t *inner_parameter = exactly(parameter, size);
-    CK_ATTRIBUTE attribute = {CKA_VALUE_LEN, inner_parameter, size};
     CK_MECHANISM inner = {size >= NUMBER_BYTES ? parameter[0] | (CK_ULONG)parameter[1] << 8 : 0,
                           inner_parameter, size};
-    struct derived_key keys[KEYS_MOST] = {{&attribute, 1, NULL}, {NULL, 1, NULL}};
     struct pointed pointed = {
         .inner = &inner,
         .oaep = exactly(&(const CK_RSA_PKCS_OAEP_PARAMS){.hashAlg = CKM_SHA_1, .mgf = 1},
-                        sizeof(CK_RSA_PKCS_OAEP_PARAMS)),
-        .keys = exactly(keys, sizeof keys)};
-    const struct key_use use = {.templates = {&attribute}, .counts = {1}};
+                        sizeof(CK_RSA_PKCS_OAEP_PARAMS))};
     fuzz_attribute(policy, number, parameter, size);
     /* A mechanism within itself, to any depth. */
     set_pointers(inner.mechanism, inner_parameter, size, &pointed);
     set_pointers(number, parameter, size, &pointed);
 
     CK_MECHANISM whole = {number, parameter, size};
-    const struct policy_rule *denied = parameters_denied(policy, USE_SIGN, &whole, &use, &code);
-    must(parameters_denied(NULL, USE_SIGN, &whole, &use, &code) == NULL);
+    const struct policy_rule *denied = parameters_denied(policy, USE_SIGN, &whole);
+    must(parameters_denied(NULL, USE_SIGN, &whole) == NULL);
     /* What is seen in a part of the parameter is seen in the whole. */
     for (size_t len_bytes = 0; len_bytes < size && len_bytes < 100; len_bytes++) {
         void *part = exactly(parameter, len_bytes);
         CK_MECHANISM cut = {number, part, len_bytes};
-        must(parameters_denied(policy, USE_SIGN, &cut, &use, &code) == NULL || denied != NULL);
+        must(parameters_denied(policy, USE_SIGN, &cut) == NULL || denied != NULL);
         free(part);
     }
     free(parameter);
     free(inner_parameter);
     free(pointed.oaep);
-    free(pointed.keys);
     return 0;
 }

@@ -1,11 +1,12 @@
 /* test_guard.c - what is disabled never reaches the token, through any function that takes a mechanism. */
 #include "fixture.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "rows.h"
 
 enum { MECHANISM_FUNCTIONS = 21 };
 
@@ -26,11 +27,6 @@ static uintptr_t value_of(const char *name, bool is_pointer)
     return is_pointer ? (uintptr_t)scratch : name[0] == 'h';
 }
 
-#define IS_POINTER(type)                                                                           \
-    _Generic((type)0, unsigned long : false, unsigned char : false, default : true)
-#define MADE(pair)     MADE_ pair
-#define MADE_(type, n) (type) value_of(#n, IS_POINTER(type))
-
 struct row {
     const char *name;
     CK_RV (*call)(void);
@@ -38,11 +34,7 @@ struct row {
 
 #define P11_UPTO 302
 #define ROW(name, ...)
-#define MECH(purpose, keys, name, ...)                                                             \
-    static CK_RV call_##name(void)                                                                 \
-    {                                                                                              \
-        return list->name(P11_EACH(MADE, __VA_ARGS__));                                            \
-    }
+#define MECH(purpose, keys, name, ...) CALLER(name, __VA_ARGS__)
 #include "functions.def"
 
 static const struct row rows[] = {

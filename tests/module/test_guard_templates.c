@@ -1,17 +1,21 @@
 /* test_guard_templates.c - a key that is to be made is judged by its template, before the token hears of it. */
 #include "fixture.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "keyring.h"
+#include "rows.h"
 
-enum { UNKNOWN_MECHANISM = 0x80004711, ATTRIBUTES_MOST = 8 };
+enum { UNKNOWN_MECHANISM = 0x80004711, WAYS = 10 };
 
 static struct keyring *keyring;
 static const struct p11_functions *list;
 static CK_SESSION_HANDLE session;
 static CK_OBJECT_HANDLE made[2];
+static CK_MECHANISM mechanism;
+static CK_ATTRIBUTE *template;
+static CK_ULONG count;
+static _Alignas(8) CK_BYTE bytes[64];
 
 static const char denying[] = "x-disabled-algorithms: RSA keySize < 2048, DH keySize < 2048, AES "
                               "keySize < 256, secp192r1, ML-DSA-44";
@@ -25,67 +29,57 @@ static void start(const char *settings)
     session = open_session(0, 0);
 }
 
-/* Each way for a template to the token. */
-enum way {
-    GENERATE,
-    PAIR_PUBLIC,
-    PAIR_PRIVATE,
-    CREATE,
-    COPY,
-    SET_ATTRIBUTES,
-    DERIVE,
-    UNWRAP,
-    UNWRAP_AUTHENTICATED,
-    ENCAPSULATE,
-    DECAPSULATE,
-    WAYS
+struct row {
+    const char *name;
+    CK_RV (*call)(void);
+    const char *parameters;
 };
 
-static CK_RV make_by(enum way way, CK_MECHANISM_TYPE type, CK_ATTRIBUTE *template, CK_ULONG count)
+static uintptr_t value_of(const char *name, bool is_pointer)
 {
-    CK_MECHANISM mechanism = {type, NULL, 0};
-    CK_BYTE bytes[16] = {0};
-    CK_ULONG bytes_count = sizeof bytes;
-    switch (way) {
-    case GENERATE:
-        return list->C_GenerateKey(session, &mechanism, template, count, made);
-    case PAIR_PUBLIC:
-        return list->C_GenerateKeyPair(session, &mechanism, template, count, NULL, 0, made,
-                                       made + 1);
-    case PAIR_PRIVATE:
-        return list->C_GenerateKeyPair(session, &mechanism, NULL, 0, template, count, made,
-                                       made + 1);
-    case CREATE:
-        return list->C_CreateObject(session, template, count, made);
-    case COPY:
-        return list->C_CopyObject(session, 1, template, count, made);
-    case SET_ATTRIBUTES:
-        return list->C_SetAttributeValue(session, 1, template, count);
-    case DERIVE:
-        return list->C_DeriveKey(session, &mechanism, 1, template, count, made);
-    case UNWRAP:
-        return list->C_UnwrapKey(session, &mechanism, 1, bytes, sizeof bytes, template, count,
-                                 made);
-    case UNWRAP_AUTHENTICATED:
-        return list->C_UnwrapKeyAuthenticated(session, &mechanism, 1, bytes, sizeof bytes, template,
-                                              count, bytes, sizeof bytes, made);
-    case ENCAPSULATE:
-        return list->C_EncapsulateKey(session, &mechanism, 1, template, count, bytes, &bytes_count,
-                                      made);
-    default:
-        return list->C_DecapsulateKey(session, &mechanism, 1, template, count, bytes, sizeof bytes,
-                                      made);
-    }
+    if (strcmp(name, "hSession") == 0)
+        return session;
+    if (strcmp(name, "pMechanism") == 0)
+        return (uintptr_t)&mechanism;
+    if (strstr(name, "Template") != NULL)
+        return (uintptr_t) template;
+    if (strstr(name, "Count") != NULL)
+        return count;
+    if (strstr(name, "Public") != NULL || strstr(name, "Private") != NULL || name[0] == 'h')
+        return is_pointer ? (uintptr_t)made : 1;
+    return is_pointer ? (uintptr_t)bytes : sizeof bytes;
 }
 
-static void all_answer(CK_RV rv, CK_ATTRIBUTE *template, CK_ULONG count)
+/* Each way for a template to the token. */
+#define P11_UPTO 302
+#define ROW(name, ...)
+#define MECH(purpose, keys, name, ...)           CALLER(name, __VA_ARGS__)
+#define EDIT(object, template, count, name, ...) CALLER(name, __VA_ARGS__)
+#include "functions.def"
+static const struct row rows[] = {
+#define P11_UPTO 302
+#define ROW(name, ...)
+#define MECH(purpose, keys, name, ...)           {#name, call_##name, #__VA_ARGS__},
+#define EDIT(object, template, count, name, ...) {#name, call_##name, #__VA_ARGS__},
+#include "functions.def"
+};
+
+static void all_answer(CK_RV rv, CK_ATTRIBUTE *attributes, CK_ULONG attributes_count)
 {
-    for (enum way way = 0; way < WAYS; way++) {
+    unsigned ways = 0;
+    mechanism.mechanism = UNKNOWN_MECHANISM;
+    template = attributes;
+    count = attributes_count;
+    for (const struct row *row = rows; row < rows + sizeof rows / sizeof *rows; row++) {
+        if (strstr(row->parameters, "Template") == NULL)
+            continue;
         keyring->calls = 0;
-        CK_RV got = make_by(way, UNKNOWN_MECHANISM, template, count);
-        ck_assert_msg(got == rv, "way %d answers 0x%lx, not 0x%lx", way, got, rv);
+        CK_RV got = row->call();
+        ck_assert_msg(got == rv, "%s answers 0x%lx, not 0x%lx", row->name, got, rv);
         ck_assert_uint_eq(keyring->calls, rv == CKR_OK);
+        ways++;
     }
+    ck_assert_uint_eq(ways, WAYS);
 }
 
 static CK_OBJECT_CLASS private_key = CKO_PRIVATE_KEY, certificate = CKO_CERTIFICATE;
@@ -176,47 +170,57 @@ TEST(only_keys_are_judged_at_import)
     CK_ATTRIBUTE key[] = {NUMBER(CKA_KEY_TYPE, rsa), ARRAY(CKA_MODULUS, number_1024),
                           NUMBER(CKA_CLASS, certificate), NUMBER(CKA_CLASS, private_key)};
     start(denying);
-    EXPECT(make_by(CREATE, 0, key, 3), CKR_OK);
-    EXPECT(make_by(CREATE, 0, key, 4), CKR_KEY_SIZE_RANGE);
-    EXPECT(make_by(CREATE, 0, NULL, 3), CKR_OK);
+    EXPECT(fn->C_CreateObject(session, key, 3, made), CKR_OK);
+    EXPECT(fn->C_CreateObject(session, key, 4, made), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_CreateObject(session, NULL, 3, made), CKR_OK);
 }
 
-/* The mechanism says what type of key it makes. */
-TEST(a_template_need_not_say_the_type)
+static CK_RV make_pair(CK_MECHANISM_TYPE type, CK_ATTRIBUTE *public, CK_ATTRIBUTE *private)
 {
-    CK_ATTRIBUTE rsa_1024 = NUMBER(CKA_MODULUS_BITS, bits_1024),
-                 rsa_2048 = NUMBER(CKA_MODULUS_BITS, bits_2048),
-                 aes_128 = NUMBER(CKA_VALUE_LEN, bytes_16),
-                 aes_256 = NUMBER(CKA_VALUE_LEN, bytes_32), small = DER(CKA_EC_PARAMS, p192),
-                 large = DER(CKA_EC_PARAMS, p256);
-    CK_ATTRIBUTE wrong[] = {{CKA_MODULUS_BITS, &bits_1024, 3}, {CKA_MODULUS_BITS, NULL, 8}};
-    start(denying);
-    EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, &rsa_1024, 1), CKR_KEY_SIZE_RANGE);
-    EXPECT(make_by(PAIR_PRIVATE, CKM_RSA_PKCS_KEY_PAIR_GEN, &rsa_1024, 1), CKR_KEY_SIZE_RANGE);
-    EXPECT(make_by(PAIR_PUBLIC, CKM_EC_KEY_PAIR_GEN, &small, 1), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(make_by(GENERATE, CKM_AES_KEY_GEN, &aes_128, 1), CKR_KEY_SIZE_RANGE);
-    ck_assert_uint_eq(keyring->calls, 0);
-    EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, &rsa_2048, 1), CKR_OK);
-    EXPECT(make_by(PAIR_PUBLIC, CKM_EC_KEY_PAIR_GEN, &large, 1), CKR_OK);
-    EXPECT(make_by(GENERATE, CKM_AES_KEY_GEN, &aes_256, 1), CKR_OK);
-    ck_assert_uint_eq(keyring->reads, 0);
+    mechanism.mechanism = type;
+    return fn->C_GenerateKeyPair(session, &mechanism, public, public != NULL, private,
+                                 private != NULL, made, made + 1);
+}
+
+/* The mechanism says what type of key it makes. Where no handle is wanted, templates are judged all the same. */
+static const struct {
+    CK_MECHANISM_TYPE type;
+    CK_ATTRIBUTE attribute;
+    CK_RV code;
+} typeless[] = {
+    {CKM_RSA_PKCS_KEY_PAIR_GEN, NUMBER(CKA_MODULUS_BITS, bits_1024), CKR_KEY_SIZE_RANGE},
+    {CKM_RSA_PKCS_KEY_PAIR_GEN, NUMBER(CKA_MODULUS_BITS, bits_2048), CKR_OK},
+    {CKM_EC_KEY_PAIR_GEN, DER(CKA_EC_PARAMS, p192), CKR_CURVE_NOT_SUPPORTED},
+    {CKM_EC_KEY_PAIR_GEN, DER(CKA_EC_PARAMS, p256), CKR_OK},
+    {CKM_AES_KEY_GEN, NUMBER(CKA_VALUE_LEN, bytes_16), CKR_KEY_SIZE_RANGE},
+    {CKM_AES_KEY_GEN, NUMBER(CKA_VALUE_LEN, bytes_32), CKR_OK},
     /* What is no value is the token's to judge. */
-    EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, wrong, 2), CKR_OK);
-    EXPECT(make_by(PAIR_PUBLIC, CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 2), CKR_OK);
+    {CKM_RSA_PKCS_KEY_PAIR_GEN, {CKA_MODULUS_BITS, &bits_1024, 3}, CKR_OK},
+    {CKM_RSA_PKCS_KEY_PAIR_GEN, {CKA_MODULUS_BITS, NULL, 8}, CKR_OK},
+};
+
+TEST_EACH(a_template_need_not_say_the_type, 0, (int)(sizeof typeless / sizeof *typeless))
+{
+    CK_ATTRIBUTE attribute = typeless[_i].attribute;
+    start(denying);
+    EXPECT(make_pair(typeless[_i].type, &attribute, NULL), typeless[_i].code);
+    EXPECT(make_pair(typeless[_i].type, NULL, &attribute), typeless[_i].code);
+    EXPECT(fn->C_GenerateKey(session, &mechanism, &attribute, 1, made), typeless[_i].code);
+    EXPECT(fn->C_GenerateKey(session, &mechanism, &attribute, 1, NULL), typeless[_i].code);
+    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, &attribute, 1, NULL), typeless[_i].code);
+    ck_assert_uint_eq(keyring->calls, typeless[_i].code == CKR_OK ? 5 : 0);
+    EXPECT(fn->C_GenerateKey(session, &mechanism, NULL, 2, NULL), CKR_OK);
 }
 
 /* The type may stand in one template of a pair, and the size in the other. */
 TEST(both_templates_of_a_pair_are_one)
 {
-    CK_MECHANISM mechanism = {UNKNOWN_MECHANISM, NULL, 0};
     CK_ATTRIBUTE type = NUMBER(CKA_KEY_TYPE, rsa), small = NUMBER(CKA_MODULUS_BITS, bits_1024),
                  large = NUMBER(CKA_MODULUS_BITS, bits_2048);
     start(denying);
-    EXPECT(fn->C_GenerateKeyPair(session, &mechanism, &small, 1, &type, 1, made, made + 1),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &mechanism, &type, 1, &small, 1, made, made + 1),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &mechanism, &type, 1, &large, 1, made, made + 1), CKR_OK);
+    EXPECT(make_pair(UNKNOWN_MECHANISM, &small, &type), CKR_KEY_SIZE_RANGE);
+    EXPECT(make_pair(UNKNOWN_MECHANISM, &type, &small), CKR_KEY_SIZE_RANGE);
+    EXPECT(make_pair(UNKNOWN_MECHANISM, &type, &large), CKR_OK);
 }
 
 /* A copy or a change without any of it says nothing about the key. */
@@ -224,82 +228,10 @@ TEST(other_attributes_of_an_object_may_change)
 {
     CK_ATTRIBUTE label = {CKA_LABEL, number_2048, 3}, size = NUMBER(CKA_MODULUS_BITS, bits_1024);
     start(denying);
-    EXPECT(make_by(COPY, 0, &label, 1), CKR_OK);
-    EXPECT(make_by(SET_ATTRIBUTES, 0, &label, 1), CKR_OK);
-    EXPECT(make_by(COPY, 0, &size, 1), CKR_KEY_SIZE_RANGE);
-    EXPECT(make_by(SET_ATTRIBUTES, 0, &size, 1), CKR_KEY_SIZE_RANGE);
-}
-
-/* Where no handle is wanted, templates are judged all the same. */
-TEST(no_place_for_a_handle_hides_nothing)
-{
-    CK_MECHANISM mechanism = {CKM_AES_KEY_GEN, NULL, 0};
-    CK_ATTRIBUTE small = NUMBER(CKA_VALUE_LEN, bytes_16), large = NUMBER(CKA_VALUE_LEN, bytes_32);
-    start(denying);
-    EXPECT(fn->C_GenerateKey(session, &mechanism, &small, 1, NULL), CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_GenerateKeyPair(session, &mechanism, &small, 1, NULL, 0, NULL, NULL),
-           CKR_KEY_SIZE_RANGE);
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 0, &small, 1, NULL), CKR_KEY_SIZE_RANGE);
-    ck_assert_uint_eq(keyring->calls, 0);
-    EXPECT(fn->C_GenerateKey(session, &mechanism, &large, 1, NULL), CKR_OK);
-    EXPECT(fn->C_GenerateKey(session, &mechanism, NULL, 0, NULL), CKR_OK);
-}
-
-/* As CK_DERIVED_KEY, CK_SP800_108_KDF_PARAMS and CK_SP800_108_FEEDBACK_KDF_PARAMS are laid out. */
-struct derived_key {
-    CK_ATTRIBUTE *template;
-    CK_ULONG count;
-    CK_OBJECT_HANDLE *handle;
-};
-
-TEST_EACH(keys_that_are_derived_besides_are_judged, 0, 2)
-{
-    CK_ATTRIBUTE type = NUMBER(CKA_KEY_TYPE, aes);
-    CK_ATTRIBUTE small[] = {type, NUMBER(CKA_VALUE_LEN, bytes_16)},
-                 large[] = {type, NUMBER(CKA_VALUE_LEN, bytes_32)};
-    CK_OBJECT_HANDLE handles[2];
-    struct derived_key keys[] = {{large, 2, &handles[0]}, {large, 2, &handles[1]}};
-    CK_ULONG counter[] = {0x251, 0, 0, 2, (CK_ULONG)keys},
-             feedback[] = {0x251, 0, 0, 0, 0, 2, (CK_ULONG)keys};
-    CK_MECHANISM mechanism = _i == 0 ? (CK_MECHANISM){0x3ac, counter, sizeof counter}
-                                     : (CK_MECHANISM){0x3ad, feedback, sizeof feedback};
-    start(denying);
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_OK);
-    keys[1].template = small;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_KEY_SIZE_RANGE);
-    keys[1].template = NULL;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_OK);
-    mechanism.ulParameterLen -= sizeof(CK_ULONG);
-    keys[1].template = small;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_OK);
-    counter[3] = feedback[5] = 1;
-    mechanism.ulParameterLen += sizeof(CK_ULONG);
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, large, 2, made), CKR_OK);
-}
-
-/* Four keys from one call; their sizes stand in its parameter, and only there. */
-TEST_EACH(the_sizes_of_tls_keys_are_judged, 0, 4)
-{
-    static const struct {
-        CK_MECHANISM_TYPE mechanism;
-        unsigned word;
-    } rows[] = {{CKM_SSL3_KEY_AND_MAC_DERIVE, 0},
-                {CKM_TLS_KEY_AND_MAC_DERIVE, 0},
-                {0x3e1 /* TLS12_KEY_AND_MAC */, 0},
-                {CKM_WTLS_CLIENT_KEY_AND_MAC_DERIVE, 1}};
-    CK_ATTRIBUTE key[] = {NUMBER(CKA_KEY_TYPE, aes)};
-    CK_ULONG words[12] = {0};
-    CK_MECHANISM mechanism = {rows[_i].mechanism, words, sizeof words};
-    start("x-disabled-algorithms: AES keySize < 256, Generic keySize < 160");
-    words[rows[_i].word] = 256;
-    words[rows[_i].word + 1] = 256;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, key, 1, NULL), CKR_OK);
-    words[rows[_i].word + 1] = 128;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, key, 1, NULL), CKR_KEY_SIZE_RANGE);
-    words[rows[_i].word + 1] = 0;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, key, 1, NULL), CKR_OK);
-    words[rows[_i].word] = 128;
-    EXPECT(fn->C_DeriveKey(session, &mechanism, 1, key, 1, NULL), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_CopyObject(session, 1, &label, 1, made), CKR_OK);
+    EXPECT(fn->C_SetAttributeValue(session, 1, &label, 1), CKR_OK);
+    EXPECT(fn->C_CopyObject(session, 1, &size, 1, made), CKR_KEY_SIZE_RANGE);
+    EXPECT(fn->C_SetAttributeValue(session, 1, &size, 1), CKR_KEY_SIZE_RANGE);
 }
 
 int main(void)

@@ -1,6 +1,8 @@
 /* test_rows.c - every function reaches its namesake in the target, with its arguments and its answer. */
 #include "served.h"
 
+#include "rows.h"
+
 /* What stands behind every pointer that is passed: room for all that a function reads or writes there. */
 static _Alignas(16) unsigned char scratch[64 * 1024];
 
@@ -16,11 +18,6 @@ static uintptr_t value_of(const char *name, bool is_pointer)
     return is_pointer ? (uintptr_t)&scratch[hash % 2039 * 16] : hash % 1021 + 1;
 }
 
-/* All numbers of PKCS#11 are one of two types, all else is an address. */
-#define IS_POINTER(type)                                                                           \
-    _Generic((type)0, unsigned long : false, unsigned char : false, default : true)
-#define MADE(pair)        MADE_ pair
-#define MADE_(type, n)    (type) value_of(#n, IS_POINTER(type))
 #define AS_WORD(pair)     AS_WORD_ pair
 #define AS_WORD_(type, n) (uintptr_t)(type) value_of(#n, IS_POINTER(type))
 
@@ -32,11 +29,7 @@ struct row {
 };
 
 #define P11_UPTO 302
-#define ROW(name, ...)                                                                             \
-    static CK_RV call_##name(void)                                                                 \
-    {                                                                                              \
-        return list->name(P11_EACH(MADE, __VA_ARGS__));                                            \
-    }
+#define ROW      CALLER
 #include "functions.def"
 
 static struct row rows[FUNCTIONS_3_2];

@@ -27,24 +27,22 @@ struct key_use {
     CK_ULONG data_bytes;
 };
 enum purpose {
-    TO_ENCRYPT,
-    TO_DECRYPT,
-    TO_DIGEST,
-    TO_SIGN,
-    TO_SIGN_RECOVER,
-    TO_VERIFY,
-    TO_VERIFY_RECOVER,
-    TO_MESSAGE_ENCRYPT,
-    TO_MESSAGE_DECRYPT,
-    TO_MESSAGE_SIGN,
-    TO_MESSAGE_VERIFY,
-    TO_VERIFY_SIGNATURE,
-    OPERATIONS,
-    TO_WRAP = OPERATIONS,
-    TO_MAKE_KEYS,
-    TO_UNWRAP
+    TO_WRAP = 0, /* leaves nothing open */
+    TO_UNWRAP = 0,
+    TO_MAKE_KEYS = 0,
+    TO_MESSAGE_VERIFY = CKF_MESSAGE_VERIFY,
+    TO_MESSAGE_SIGN = CKF_MESSAGE_SIGN,
+    TO_MESSAGE_DECRYPT = CKF_MESSAGE_DECRYPT,
+    TO_MESSAGE_ENCRYPT = CKF_MESSAGE_ENCRYPT,
+    TO_VERIFY_RECOVER = CKF_VERIFY_RECOVER,
+    TO_VERIFY = CKF_VERIFY,
+    TO_SIGN_RECOVER = CKF_SIGN_RECOVER,
+    TO_SIGN = CKF_SIGN,
+    TO_DIGEST = CKF_DIGEST,
+    TO_DECRYPT = CKF_DECRYPT,
+    TO_ENCRYPT = CKF_ENCRYPT
 };
-static bool is_open[OPERATIONS];
+static CK_FLAGS open_operations;
 
 static CK_RV begin(enum purpose purpose, const CK_MECHANISM *mechanism, const struct key_use *keys)
 {
@@ -52,49 +50,29 @@ static CK_RV begin(enum purpose purpose, const CK_MECHANISM *mechanism, const st
     for (int i = 0; i < 2; i++)
         if (keys->results[i] != NULL)
             *keys->results[i] = KEYRING_MADE + (CK_OBJECT_HANDLE)i;
-    if (purpose < OPERATIONS)
-        is_open[purpose] = mechanism != NULL;
+    if (mechanism != NULL)
+        open_operations |= purpose;
     return CKR_OK;
 }
 
-static CK_RV take(enum purpose purpose, const CK_BYTE *data, CK_ULONG data_bytes)
+/* A call without room for an output is a question for its length. */
+#define ALWAYS ((CK_BYTE_PTR)1) /* its row has no output, */
+#define NEVER  ((CK_BYTE_PTR)2) /* and does not end the operation */
+static CK_RV take(enum purpose purpose, const CK_BYTE *data, CK_ULONG data_bytes, CK_BYTE *output)
 {
     keyring.data_calls++;
-    if (!is_open[purpose])
+    if (!(open_operations & purpose))
         return CKR_OPERATION_NOT_INITIALIZED;
-    if (keyring.answer == CKR_OPERATION_NOT_INITIALIZED || keyring.answer == CKR_BUFFER_TOO_SMALL)
-        return keyring.answer;
     keyring.data_bytes = data_bytes;
     if (data_bytes > keyring.longest_bytes)
         keyring.longest_bytes = data_bytes;
     memcpy(keyring.data, data, data_bytes < sizeof keyring.data ? data_bytes : sizeof keyring.data);
-    if (keyring.answer != CKR_OK)
-        is_open[purpose] = false;
-    return keyring.answer;
-}
-
-/* A call without room for an output is a question for its length. */
-#define ALWAYS ((CK_BYTE_PTR)1) /* its row has no output */
-static CK_RV take_whole(enum purpose purpose, const CK_BYTE *data, CK_ULONG data_bytes,
-                        CK_BYTE *output)
-{
-    CK_RV rv = take(purpose, data, data_bytes);
-    if (rv != CKR_OK || output == NULL)
-        return rv;
+    if (output == NULL || output == NEVER)
+        return CKR_OK;
     if (output != ALWAYS)
         memset(output, 0x5a, KEYRING_OUTPUT);
-    is_open[purpose] = false;
+    open_operations &= ~(CK_FLAGS)purpose;
     return CKR_OK;
-}
-
-static CK_RV end(enum purpose purpose)
-{
-    CK_RV rv = is_open[purpose] ? CKR_OK : CKR_OPERATION_NOT_INITIALIZED;
-    keyring.data_calls++;
-    if (keyring.no_parts)
-        return CKR_OPERATION_NOT_INITIALIZED;
-    is_open[purpose] = false;
-    return rv;
 }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -113,14 +91,10 @@ static CK_RV end(enum purpose purpose)
 #define ROW(name, ...) DOES(name, return CKR_OK, __VA_ARGS__)
 #define MECH(purpose, keys, name, ...)                                                             \
     DOES(name, return begin(purpose, pMechanism, keys), __VA_ARGS__)
-#define MAKE(object, template, count, name, ...)                                                   \
-    DOES(name, keyring.calls++; return CKR_OK, __VA_ARGS__)
 #define EDIT(object, template, count, name, ...)                                                   \
     DOES(name, keyring.calls++; return CKR_OK, __VA_ARGS__)
-#define PART(purpose, data, data_bytes, name, ...)                                                 \
-    DOES(name, return take(purpose, data, data_bytes), __VA_ARGS__)
 #define DATA(purpose, data, data_bytes, output, name, ...)                                         \
-    DOES(name, return take_whole(purpose, data, data_bytes, output), __VA_ARGS__)
+    DOES(name, return take(purpose, data, data_bytes, output), __VA_ARGS__)
 #include "functions.def"
 
 static CK_RV open_session(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplication,
@@ -192,26 +166,7 @@ static CK_RV attribute_value(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObjec
 static CK_RV destroy(CK_SESSION_HANDLE hSession, CK_OBJECT_HANDLE hObject)
 {
     keyring.destroyed++;
-    if (keyring.destroying != NULL)
-        keyring.destroying();
     return CKR_OK;
-}
-
-static CK_RV sign_final(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
-                        CK_ULONG_PTR pulSignatureLen)
-{
-    return end(TO_SIGN);
-}
-
-static CK_RV verify_final(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
-                          CK_ULONG ulSignatureLen)
-{
-    return end(TO_VERIFY);
-}
-
-static CK_RV verify_signature_final(CK_SESSION_HANDLE hSession)
-{
-    return end(TO_VERIFY_SIGNATURE);
 }
 
 static CK_RV session_cancel(CK_SESSION_HANDLE hSession, CK_FLAGS flags)
@@ -219,34 +174,8 @@ static CK_RV session_cancel(CK_SESSION_HANDLE hSession, CK_FLAGS flags)
     keyring.cancelled |= flags;
     if (keyring.cancel_answer != CKR_OK)
         return keyring.cancel_answer;
-    is_open[TO_ENCRYPT] &= !(flags & CKF_ENCRYPT);
-    is_open[TO_DECRYPT] &= !(flags & CKF_DECRYPT);
-    is_open[TO_SIGN] &= !(flags & CKF_SIGN);
-    is_open[TO_SIGN_RECOVER] &= !(flags & CKF_SIGN_RECOVER);
-    is_open[TO_VERIFY] &= !(flags & CKF_VERIFY);
-    is_open[TO_VERIFY_SIGNATURE] &= !(flags & CKF_VERIFY);
+    open_operations &= ~flags;
     return CKR_OK;
-}
-
-static CK_RV give_output(CK_BYTE_PTR output, CK_ULONG_PTR output_bytes)
-{
-    CK_ULONG room = *output_bytes;
-    *output_bytes = keyring.output_bytes;
-    if (output == NULL)
-        return CKR_OK;
-    if (room < keyring.output_bytes)
-        return CKR_BUFFER_TOO_SMALL;
-    memcpy(output, keyring.output, keyring.output_bytes);
-    return CKR_OK;
-}
-
-static CK_RV verify_recover(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSignature,
-                            CK_ULONG ulSignatureLen, CK_BYTE_PTR pData, CK_ULONG_PTR pulDataLen)
-{
-    CK_RV rv =
-        is_open[TO_VERIFY_RECOVER] ? give_output(pData, pulDataLen) : CKR_OPERATION_NOT_INITIALIZED;
-    is_open[TO_VERIFY_RECOVER] &= pData == NULL || rv == CKR_BUFFER_TOO_SMALL;
-    return rv;
 }
 
 static struct p11_functions lists[2];
@@ -266,10 +195,6 @@ static void *list_of(CK_BYTE major, CK_BYTE minor)
     list->C_GetMechanismInfo = mechanism_info;
     list->C_GetAttributeValue = attribute_value;
     list->C_DestroyObject = destroy;
-    list->C_SignFinal = sign_final;
-    list->C_VerifyFinal = verify_final;
-    list->C_VerifySignatureFinal = verify_signature_final;
-    list->C_VerifyRecover = verify_recover;
     list->C_SessionCancel = session_cancel;
     return list;
 }

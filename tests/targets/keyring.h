@@ -21,24 +21,18 @@ struct keyring {
     CK_ULONG value_bytes;
     unsigned reads; /* calls of C_GetAttributeValue */
 
-    /* Operations on data. What they have for output is KEYRING_OUTPUT bytes of 0x5a; of C_VerifyRecover and C_Decrypt
-     * it is the output that is told here. */
+    /* Operations on data. What they have for output is KEYRING_OUTPUT bytes of 0x5a. */
     CK_BYTE data[KEYRING_BYTES]; /* of the last call */
     CK_ULONG data_bytes;
     CK_ULONG longest_bytes; /* of all calls */
     unsigned data_calls;
-    CK_BYTE output[KEYRING_BYTES];
-    CK_ULONG output_bytes;
-    CK_RV answer;      /* to data, unless it is CKR_OK */
-    CK_BBOOL no_parts; /* the end of an operation in parts says that there is none */
 
     /* C_SessionCancel. */
     CK_RV cancel_answer;
     CK_FLAGS cancelled;
 
     CK_RV close_answer;
-    CK_ULONG sessions;        /* opened so far: the next handle is 100 more */
-    void (*destroying)(void); /* called in C_DestroyObject, NULL: nothing */
+    CK_ULONG sessions; /* opened so far: the next handle is 100 more */
 
     unsigned calls; /* of what begins, makes or changes something */
     unsigned destroyed;

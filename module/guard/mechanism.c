@@ -1,21 +1,20 @@
-/* guard.c - asks the policy about a call's mechanism and keys. */
-#include "guard/guard.h"
+/* mechanism.c - asks the policy about a call's mechanism and keys. */
+#include "guard/internal.h"
 
-#include "guard/digest_info.h"
-#include "guard/key.h"
-#include "guard/parameters.h"
-#include "guard/report.h"
-#include "target/target.h"
+const CK_FLAGS guard_purposes[USES] = {
+    [USE_DIGEST] = TO_DIGEST,
+    [USE_SIGN] = TO_SIGN | TO_SIGN_RECOVER | TO_VERIFY | TO_VERIFY_RECOVER | TO_MESSAGE_SIGN |
+                 TO_MESSAGE_VERIFY,
+    [USE_CIPHER] =
+        TO_ENCRYPT | TO_DECRYPT | TO_WRAP | CKF_UNWRAP | TO_MESSAGE_ENCRYPT | TO_MESSAGE_DECRYPT,
+};
 
-/* The uses that a rule of jdk.crypto.disabledAlgorithms tells apart. */
 static enum mechanism_use use_of(enum purpose purpose)
 {
-    if (purpose & (TO_SIGN | TO_SIGN_RECOVER | TO_VERIFY | TO_VERIFY_RECOVER | TO_MESSAGE_SIGN |
-                   TO_MESSAGE_VERIFY | TO_VERIFY_SIGNATURE))
-        return USE_SIGN;
-    if (purpose & (TO_ENCRYPT | TO_DECRYPT | TO_MESSAGE_ENCRYPT | TO_MESSAGE_DECRYPT | TO_WRAP))
-        return USE_CIPHER;
-    return purpose == TO_DIGEST ? USE_DIGEST : USE_OTHER;
+    enum mechanism_use use = 0;
+    while (use != USE_OTHER && !(purpose & guard_purposes[use]))
+        use++;
+    return use;
 }
 
 /*
@@ -48,30 +47,35 @@ static CK_RV judge_keys(const struct policy *policy, const char *function, bool 
         rv = judge_key(policy, function, type, type, &key);
     if (rv != CKR_OK || !makes)
         return rv;
-    const struct policy_rule *rule =
-        templates_denied(policy, maker(mechanism, use), key_type_generated(type), use->templates,
-                         use->counts, unsure, &code);
+    const struct policy_rule *rule = templates_denied(policy, maker(mechanism, use),
+                                                      key_type_generated(type), use, unsure, &code);
     return guard_refuse(policy, function, type, rule, code);
 }
 
 CK_RV guard_mechanism(const struct policy *policy, const char *function, enum purpose purpose,
                       CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
-                      const struct key_use *use, bool *unsure)
+                      const struct key_use *key_use, bool *unsure)
 {
     CK_MECHANISM_TYPE type = mechanism->mechanism;
-    const struct policy_rule *rule = policy_mechanism(policy, type, use_of(purpose));
-    CK_RV code, rv = guard_refuse(policy, function, type, rule, CKR_MECHANISM_INVALID);
-    if (rv == CKR_OK && mechanism->pParameter != NULL) {
-        rule = parameters_denied(policy, use_of(purpose), mechanism, use, &code);
-        rv = guard_refuse(policy, function, type, rule, code);
-    }
+    enum mechanism_use use = use_of(purpose);
+    CK_RV rv = guard_refuse(policy, function, type, policy_mechanism(policy, type, use),
+                            CKR_MECHANISM_INVALID);
+    if (rv == CKR_OK && mechanism->pParameter != NULL)
+        rv = guard_refuse(policy, function, type, parameters_denied(policy, use, mechanism),
+                          CKR_MECHANISM_PARAM_INVALID);
     if (rv == CKR_OK && policy_has_key_rules(policy))
-        rv = judge_keys(policy, function, (purpose & TO_MAKE_KEYS) != 0, session, mechanism, use,
-                        unsure);
-    if (rv == CKR_OK && use->data != NULL && is_raw_rsa(type))
+        rv = judge_keys(policy, function, (purpose & TO_MAKE_KEYS) != 0, session, mechanism,
+                        key_use, unsure);
+    if (rv == CKR_OK && key_use->data != NULL && is_raw_rsa(type))
         rv = guard_refuse(policy, function, type,
-                          digest_info_denied(policy, use->data, use->data_bytes), CKR_DATA_INVALID);
+                          digest_info_denied(policy, key_use->data, key_use->data_bytes),
+                          CKR_DATA_INVALID);
     return rv;
+}
+
+static bool has_made(const struct key_use *use, int i)
+{
+    return use->results[i] != NULL && *use->results[i] != CK_INVALID_HANDLE;
 }
 
 CK_RV guard_created_key(const struct policy *policy, const char *function,
@@ -81,11 +85,10 @@ CK_RV guard_created_key(const struct policy *policy, const char *function,
     CK_RV rv = CKR_OK;
     struct key_info key;
     for (int i = 0; i < 2 && rv == CKR_OK; i++)
-        if (use->results[i] != NULL && *use->results[i] != CK_INVALID_HANDLE &&
-            key_find(&key, session, *use->results[i]))
+        if (has_made(use, i) && key_find(&key, session, *use->results[i]))
             rv = judge_key(policy, function, mechanism->mechanism, maker(mechanism, use), &key);
     for (int i = 0; i < 2 && rv != CKR_OK; i++) {
-        if (use->results[i] == NULL || *use->results[i] == CK_INVALID_HANDLE)
+        if (!has_made(use, i))
             continue;
         struct slot *slot = session_slot(session);
         target()->C_DestroyObject(session, *use->results[i]);
@@ -99,8 +102,7 @@ CK_RV guard_created_key(const struct policy *policy, const char *function,
 CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
                      CK_OBJECT_HANDLE object, const CK_ATTRIBUTE *template, CK_ULONG count)
 {
-    const CK_ATTRIBUTE *templates[2] = {template, NULL};
-    const CK_ULONG counts[2] = {count, 0};
+    const struct key_use use = {.templates = {template}, .counts = {count}};
     struct key_info key = key_info_of(NULL);
     bool unsure;
     CK_RV code;
@@ -110,12 +112,12 @@ CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSI
              : !template_tells_size(template, count) || !key_find(&key, session, object)))
         return CKR_OK;
     const struct policy_rule *rule =
-        templates_denied(policy, NO_MECHANISM, key.type, templates, counts, &unsure, &code);
+        templates_denied(policy, NO_MECHANISM, key.type, &use, &unsure, &code);
     return guard_refuse(policy, function, NO_MECHANISM, rule, code);
 }
 
 void guard_prepare(void)
 {
-    guard_reports_prepare();
+    reports_prepare();
     key_cache_prepare();
 }
