@@ -1,7 +1,7 @@
 """calls.py - one scripted call, and what it is made of: names, handles, bytes, mechanisms."""
 import random
 
-# Mechanisms: their number, and their parameter as value.h has it.
+# Mechanisms: their number, and their parameter as player.py has it.
 IV = "x:" + "0b" * 16
 DIGESTS = [(0x210, ""), (0x220, ""), (0x250, ""), (0x270, "")]  # MD5, SHA-1, SHA-256, SHA-512
 CIPHERS = [(0x1081, ""), (0x1082, IV), (0x1085, IV),            # AES ECB, CBC, CBC_PAD,

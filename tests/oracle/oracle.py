@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """oracle.py - plays the same scripts on a target and on the proxy before it: nothing may differ but speed.
 
-usage: oracle.py PLAYER PROXY TEST_TARGETS TARGET [SCRIPT]
+usage: oracle.py PROXY TEST_TARGETS TARGET [SCRIPT]
 
 Scripts are made from seeds until the time is over, or SCRIPT is the only one. A difference is made as small
 as can be by leaving calls out, and printed as a script that can be played again. ORACLE_SECONDS (30),
@@ -28,6 +28,7 @@ import targets
 MORE_RUNS = 4         # of the target, before a difference is believed
 SHRINKING_S = 120
 SCRIPTS_WITH_ALL_ROWS = 40  # so many at least, on a slow machine too, where every function is to be called
+PLAYER = (sys.executable, "-SE", str(pathlib.Path(__file__).with_name("player.py")))
 SKIPPED = 77          # meson's exit code for a test that has nothing to test
 COPIED = ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_PRELOAD")
 
@@ -38,8 +39,8 @@ class Difference:
 
 
 class Oracle:
-    def __init__(self, player, proxy, target, scratch):
-        self.player, self.proxy, self.target, self.scratch = player, proxy, target, scratch
+    def __init__(self, proxy, target, scratch):
+        self.proxy, self.target, self.scratch = proxy, target, scratch
         self.numbers = itertools.count()
         self.executor = concurrent.futures.ThreadPoolExecutor(3)
         self.crashes = 0
@@ -60,9 +61,8 @@ class Oracle:
         environment = {name: os.environ[name] for name in COPIED if name in os.environ}
         environment.update(self.target.environment(token))
         reserved = self.target.reserved.format(token=token)
-        command = [self.player, str(self.target.module()), str(script)]
+        command = [*PLAYER, self.proxy if proxied else str(self.target.module()), str(script)]
         if proxied:
-            command[1] = self.proxy
             config = directory / "config"
             config.write_text(f"x-target: {self.target.module()}\nx-log: {directory}/log error\n" +
                               (f"x-target-init: {reserved}\n" if reserved else ""))
@@ -158,8 +158,8 @@ def alike(bare, again):
 
 
 def main():
-    player, proxy, test_targets = [str(pathlib.Path(path).resolve()) for path in sys.argv[1:4]]
-    name = sys.argv[4]
+    proxy, test_targets = [str(pathlib.Path(path).resolve()) for path in sys.argv[1:3]]
+    name = sys.argv[3]
     target = next(target for target in targets.all_targets(test_targets) if target.name == name)
     if target.module() is None:
         print(f"{name} is not installed")
@@ -169,9 +169,9 @@ def main():
     sequences = int(os.environ.get("ORACLE_SEQUENCES", "30"))
     good, played, calls, called = True, 0, 0, set()
     with tempfile.TemporaryDirectory(prefix="oracle.") as scratch:
-        oracle = Oracle(player, proxy, target, pathlib.Path(scratch))
-        if len(sys.argv) > 5:
-            lines = pathlib.Path(sys.argv[5]).read_text().splitlines()
+        oracle = Oracle(proxy, target, pathlib.Path(scratch))
+        if len(sys.argv) > 4:
+            lines = pathlib.Path(sys.argv[4]).read_text().splitlines()
             return 0 if oracle.examine([line for line in lines if line[:1] != "#"], seed) else 1
         end = time.monotonic() + seconds
         while good and (time.monotonic() < end or 0 < played < SCRIPTS_WITH_ALL_ROWS and target.version):

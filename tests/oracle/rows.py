@@ -1,12 +1,7 @@
 """rows.py - the rows of functions.def, and a call of any of them: what each argument may be, by type and name."""
-import pathlib
-import re
-
+from player import rows_up_to
 from scripts import Scripts
 
-FUNCTIONS = pathlib.Path(__file__).parents[2] / "module" / "functions.def"
-KINDS = "FWD|CALL|STEP|MECH|MAKE|ENDS|DATA|PART|GIVE|EDIT|OWN"
-PAIR = re.compile(r"\((CK_\w+), (\w+)\)")
 # Sequences of their own call these: they end lives, or lead to lists.
 GETTERS = {"C_GetFunctionList", "C_GetInterfaceList", "C_GetInterface"}
 APART = {"C_Initialize", "C_Finalize"} | GETTERS
@@ -14,18 +9,6 @@ TURNS = 10  # of a script, at least
 STRUCTURES = {"CK_INFO_PTR": 88, "CK_SLOT_INFO_PTR": 112, "CK_TOKEN_INFO_PTR": 208, "CK_MECHANISM_INFO_PTR": 24,
               "CK_SESSION_INFO_PTR": 32, "CK_ASYNC_DATA_PTR": 40}
 BYTES = ("CK_BYTE_PTR", "CK_UTF8CHAR_PTR")
-
-
-def rows_up_to(version):
-    """The functions of a version (240, 300 or 302), in order: names, and pairs of type and name."""
-    rows, upto = {}, 240
-    for line in FUNCTIONS.read_text().splitlines():
-        if line.startswith("#if P11_UPTO >= "):
-            upto = int(line.split()[-1])
-        if re.match(rf"({KINDS}) *\(", line) and upto <= version:
-            name = re.search(r"\bC_\w+", line).group()
-            rows[name] = PAIR.findall(line[line.index(name):])
-    return rows
 
 
 def never_called(called, version):

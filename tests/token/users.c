@@ -4,8 +4,8 @@
  *
  * A step is a user and what it does: Ai initializes, Af finalizes, Ao opens a session, Ac closes it, Al logs in,
  * Ad draws until a pool is warm, Ab draws much at once, Ah makes a digest, At draws in four threads, As asks for the
- * session, Ak forks a child that starts anew and exits, Au unloads the module. The modules that are used are loaded
- * first: with RTLD_GLOBAL after "global", and in a link namespace of its own after "namespace".
+ * session, Ak forks a child that starts anew and exits, Au unloads the module, Ar loads it again. The modules that are
+ * used are loaded first: with RTLD_GLOBAL after "global", and in a link namespace of its own after "namespace".
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -188,6 +188,10 @@ static CK_RV step(struct user *user, char what)
         return child_starts_anew(user);
     case 'u':
         return (CK_RV)dlclose(user->module);
+    case 'r':
+        dlclose(user->module);
+        load(user);
+        return CKR_OK;
     default:
         fprintf(stderr, "users: what is '%c'?\n", what);
         exit(2);
