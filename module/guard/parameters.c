@@ -22,11 +22,13 @@ static const struct member {
 
 /* The digests of key derivation functions, CKD_..., of elliptic curves and of X9.42, whose numbers agree. */
 static const uint16_t kdfs[] = {
-    [0x02] = 0x220, 0x220, 0x220,        /* X9.63, ASN.1 and concatenated */
-    [0x05] = 0x255, 0x250, 0x260, 0x270, /* X9.63 */
-    [0x0a] = 0x2b5, 0x2b0, 0x2c0, 0x2d0, [0x0e] = 0x220,  0x255,  0x250,  0x260,
-    0x270, /* SP 800-56A */
-    [0x13] = 0x2b5, 0x2b0, 0x2c0, 0x2d0, [0x17] = 0x400c, 0x4011, 0x4016, 0x401b,
+    [0x02] = 0x220,  0x220,  0x220,         /* SHA-1: X9.63, ASN.1, concatenated */
+    [0x05] = 0x255,  0x250,  0x260,  0x270, /* SHA-2 */
+    [0x0a] = 0x2b5,  0x2b0,  0x2c0,  0x2d0, /* SHA-3 */
+    [0x0e] = 0x220,                         /* from here on: SP800-56A's */
+    [0x0f] = 0x255,  0x250,  0x260,  0x270, /* SHA-2 */
+    [0x13] = 0x2b5,  0x2b0,  0x2c0,  0x2d0, /* SHA-3 */
+    [0x17] = 0x400c, 0x4011, 0x4016, 0x401b /* BLAKE2b */
 };
 
 /* A switch, not mechanism_find(), which looks through the table: calls with an IV come here too. */
@@ -54,52 +56,30 @@ static const struct policy_rule *ask(const struct question *q, uint64_t number)
     return number == NOTHING ? NULL : policy_mechanism(q->policy, number, q->use);
 }
 
-static const struct policy_rule *ask_both(const struct question *q, uint64_t one, uint64_t other)
+/* The mechanism that does in one step what is named apart: HMAC with that hash, or that signature with that digest. */
+static uint64_t whole_of(enum what what, uint64_t digest, uint64_t signature)
 {
-    const struct policy_rule *rule = ask(q, one);
-    return rule != NULL ? rule : ask(q, other);
+    const struct digest *hash = what == IS_HASH || what == IS_DIGEST ? digest_find(digest) : NULL;
+    if (hash == NULL)
+        return NOTHING;
+    if (what == IS_HASH)
+        return hash->hmac;
+    if (signature == CKM_HASH_ML_DSA)
+        return hash->ml_dsa;
+    if (signature == CKM_HASH_SLH_DSA)
+        return hash->slh_dsa;
+    return more_in(signature) == MORE_PSS ? hash->pss : NOTHING;
 }
 
-/* Signing a digest that is named apart is no other signature than the mechanism that does both. */
-static const struct policy_rule *digest_denied(const struct question *q, uint64_t digest,
-                                               uint64_t signature)
+/* The mechanism that a number of CKG_MGF1_..., CKD_... or CKP_PKCS5_PBKD2_HMAC_... stands for. */
+static uint64_t mechanism_of(enum what what, uint64_t number)
 {
-    const struct digest *hash = digest_find(digest);
-    uint64_t whole = NOTHING;
-    if (hash != NULL && signature == CKM_HASH_ML_DSA)
-        whole = hash->ml_dsa;
-    else if (hash != NULL && signature == CKM_HASH_SLH_DSA)
-        whole = hash->slh_dsa;
-    else if (hash != NULL && more_in(signature) == MORE_PSS)
-        whole = hash->pss;
-    return ask_both(q, digest, whole);
-}
-
-static const struct policy_rule *hash_denied(const struct question *q, uint64_t number)
-{
-    const struct digest *hash = digest_find(number);
-    return ask_both(q, number, hash != NULL ? hash->hmac : NOTHING);
-}
-
-static const struct policy_rule *mgf_denied(const struct question *q, uint64_t mgf)
-{
-    for (size_t i = 0; mgf != NOTHING && i < DIGESTS; i++)
-        if (digests[i].mgf == mgf)
-            return ask(q, digests[i].mechanism);
-    return NULL;
-}
-
-static const struct policy_rule *prf_denied(const struct question *q, uint64_t prf)
-{
-    for (size_t i = 0; prf != NOTHING && i < DIGESTS; i++)
-        if (digests[i].prf == prf)
-            return ask(q, digests[i].hmac);
-    return NULL;
-}
-
-static const struct policy_rule *kdf_denied(const struct question *q, uint64_t kdf)
-{
-    return ask(q, kdf < sizeof kdfs / sizeof *kdfs ? kdfs[kdf] : NOTHING);
+    if (what == IS_KDF)
+        return number < sizeof kdfs / sizeof *kdfs ? kdfs[number] : NOTHING;
+    for (size_t i = 0; number != NOTHING && i < DIGESTS; i++)
+        if (number == (what == IS_MGF ? digests[i].mgf : digests[i].prf))
+            return what == IS_MGF ? digests[i].mechanism : digests[i].hmac;
+    return NOTHING;
 }
 
 static const struct policy_rule *mechanism_denied(const struct question *q,
@@ -129,30 +109,25 @@ static const struct policy_rule *member_denied(const struct question *q,
                                                const CK_MECHANISM *mechanism,
                                                const struct member *member, unsigned depth)
 {
+    const struct policy_rule *rule;
     CK_ULONG value;
     size_t at = member->word * sizeof value;
     if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + sizeof value)
         return NULL;
     memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
     switch (member->what) {
-    case IS_MECHANISM:
-        return ask(q, value);
-    case IS_DIGEST:
-        return digest_denied(q, value, mechanism->mechanism);
-    case IS_HASH:
-        return hash_denied(q, value);
     case IS_MGF:
-        return mgf_denied(q, value);
     case IS_KDF:
-        return kdf_denied(q, value);
     case IS_PRF:
-        return prf_denied(q, value);
+        return ask(q, mechanism_of(member->what, value));
     case IS_INNER:
         return inner_denied(q, value, depth);
     case IS_OAEP:
         return oaep_denied(q, value);
+    default:
+        rule = ask(q, value);
+        return rule != NULL ? rule : ask(q, whole_of(member->what, value, mechanism->mechanism));
     }
-    return NULL;
 }
 
 static const struct policy_rule *mechanism_denied(const struct question *q,

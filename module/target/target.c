@@ -18,7 +18,6 @@ enum { INTERFACES_MAX = 1024 };
 /* The one that is loaded. One that was loaded before stays so for good, because its code may be in use. */
 static struct {
     void *handle; /* NULL: none */
-    char *path;   /* that it was asked for by */
     CK_INTERFACE *interfaces;
     size_t interfaces_count;
     get_interface interface;
@@ -63,17 +62,6 @@ static void learn_interfaces(get_interface_list list)
     }
     loaded.interfaces = interfaces;
     loaded.interfaces_count = count < room ? count : room;
-}
-
-/* Where the target has no list of interfaces, or none that could be read, but can be asked for one. */
-static void ask_for_interfaces(void)
-{
-    CK_VERSION asked[] = {{3, 2}, {3, 1}, {3, 0}};
-    CK_INTERFACE *one = NULL;
-    for (size_t i = 0; i < sizeof asked / sizeof *asked && loaded.interface != NULL; i++)
-        if (loaded.interface((CK_UTF8CHAR_PTR) "PKCS 11", &asked[i], &one, 0) == CKR_OK &&
-            one != NULL && target_is_standard(one))
-            target_list_number(one->pFunctionList);
 }
 
 /* How many functions the target's list of that number has, by the version that it claims. */
@@ -127,22 +115,18 @@ CK_VERSION target_list_version(unsigned number)
     return number == 0 && list->version.major > 2 ? plain_most : list->version;
 }
 
-static void learn(void *handle, const char *path, CK_FUNCTION_LIST *plain, const void *object)
+static void learn(void *handle, CK_FUNCTION_LIST *plain, const void *object)
 {
     get_interface_list list = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
-    free(loaded.path);
     free(loaded.interfaces);
     memset(&loaded, 0, sizeof loaded);
     loaded.handle = handle;
-    loaded.path = strdup(path);
     loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
     loaded.lists[0] = (const struct p11_functions *)plain;
     for (unsigned i = 0; i < TARGET_LISTS; i++)
         fill_list(i);
     if (list != NULL)
         learn_interfaces(list);
-    if (loaded.interfaces_count == 0)
-        ask_for_interfaces();
     for (size_t i = 0; i < loaded.interfaces_count; i++)
         if (target_is_standard(&loaded.interfaces[i]))
             target_list_number(loaded.interfaces[i].pFunctionList);
@@ -158,7 +142,7 @@ static bool is_regular_file(const char *path)
 bool target_load(const char *path, char *message, size_t message_bytes)
 {
     /* What was loaded once needs its file no more. */
-    if ((loaded.path == NULL || strcmp(path, loaded.path) != 0) && !is_regular_file(path)) {
+    if (loaded.handle == NULL && !is_regular_file(path)) {
         snprintf(message, message_bytes, "the target is no file that can be loaded: '%s'", path);
         return false;
     }
@@ -188,7 +172,7 @@ bool target_load(const char *path, char *message, size_t message_bytes)
         dlclose(handle);
         return false;
     }
-    learn(handle, path, plain, object);
+    learn(handle, plain, object);
     return true;
 }
 
@@ -197,7 +181,6 @@ void target_unload(void)
     if (loaded.handle != NULL)
         dlclose(loaded.handle);
     free(loaded.interfaces);
-    free(loaded.path);
 }
 
 bool target_is_loaded(void)
