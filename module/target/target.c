@@ -82,16 +82,8 @@ static void fill_list(unsigned number)
     unsigned count = from != NULL ? functions_of(number) : 0;
     for (unsigned i = VERSION; i < VERSION + FUNCTIONS_3_2; i++) {
         void *function = i < VERSION + count && from[i] != NULL ? from[i] : none[i];
-        if (to[i] != function)
-            __atomic_store_n(&to[i], function, __ATOMIC_RELEASE);
+        __atomic_store_n(&to[i], function, __ATOMIC_RELEASE);
     }
-}
-
-void target_refresh(void)
-{
-    for (unsigned i = 0; i < TARGET_LISTS; i++)
-        if (loaded.lists[i] != NULL)
-            fill_list(i);
 }
 
 unsigned target_list_number(const void *list)

@@ -38,10 +38,8 @@ static void *bare;
 static list_getter get_interfaces;
 static interface_getter get_interface;
 
-static bool is_installed(int number)
-{
-    return access(target_path(targets[number].name), R_OK) == 0;
-}
+#define SKIP_IF_MISSING(number)                                                                    \
+    SKIP_IF(access(target_path(targets[number].name), R_OK) != 0, "that module is not installed")
 
 static void begin_before(const char *name, const char *said)
 {
@@ -52,11 +50,6 @@ static void begin_before(const char *name, const char *said)
     get_interfaces = (list_getter)dlsym(proxy, "C_GetInterfaceList");
     get_interface = (interface_getter)dlsym(proxy, "C_GetInterface");
     ck_assert(get_interfaces != NULL && get_interface != NULL);
-}
-
-static void begin_before_number(int number)
-{
-    begin_before(targets[number].name, targets[number].script);
 }
 
 /* A getter of the target's own: one that it is only linked with does not count. */
@@ -116,13 +109,22 @@ static void is_ours_and_full(const CK_INTERFACE *interface)
     }
 }
 
+static bool is_same_version(const CK_VERSION *one, const CK_VERSION *other)
+{
+    return one->major == other->major && one->minor == other->minor;
+}
+
 TEST_EACH(the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS)
 {
     CK_INTERFACE theirs[INTERFACES_MOST];
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_ULONG count = INTERFACES_MOST;
-    SKIP_IF(!is_installed(_i), "that module is not installed");
-    begin_before_number(_i);
+    CK_FUNCTION_LIST_PTR plain;
+    SKIP_IF_MISSING(_i);
+    begin_before(targets[_i].name, targets[_i].script);
+    EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
+    ck_assert(is_same_version(&fn->version, &plain->version));
+    is_ours_and_full(&(CK_INTERFACE){(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0});
     CK_ULONG wanted = bare_interfaces(theirs);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     ck_assert_uint_eq(count, wanted);
@@ -133,23 +135,10 @@ TEST_EACH(the_same_interfaces_are_offered_in_the_same_order, 0, TARGETS)
             ck_assert_ptr_eq(ours[i].pFunctionList, theirs[i].pFunctionList);
             continue;
         }
-        ck_assert_uint_eq(version_of(&ours[i])->major, version_of(&theirs[i])->major);
-        ck_assert_uint_eq(version_of(&ours[i])->minor, version_of(&theirs[i])->minor);
+        ck_assert(is_same_version(version_of(&ours[i]), version_of(&theirs[i])));
         ck_assert_ptr_ne(ours[i].pFunctionList, theirs[i].pFunctionList);
         is_ours_and_full(&ours[i]);
     }
-}
-
-TEST_EACH(the_plain_list_has_the_targets_version_and_no_hole, 0, TARGETS)
-{
-    CK_FUNCTION_LIST_PTR plain;
-    SKIP_IF(!is_installed(_i), "that module is not installed");
-    begin_before_number(_i);
-    EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
-    ck_assert_uint_eq(fn->version.major, plain->version.major);
-    ck_assert_uint_eq(fn->version.minor, plain->version.minor);
-    CK_INTERFACE as_interface = {(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0};
-    is_ours_and_full(&as_interface);
 }
 
 TEST_EACH(each_offered_interface_can_be_asked_for, 0, TARGETS)
@@ -157,8 +146,8 @@ TEST_EACH(each_offered_interface_can_be_asked_for, 0, TARGETS)
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_ULONG count = INTERFACES_MOST;
     CK_INTERFACE *one;
-    SKIP_IF(!is_installed(_i), "that module is not installed");
-    begin_before_number(_i);
+    SKIP_IF_MISSING(_i);
+    begin_before(targets[_i].name, targets[_i].script);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     for (CK_ULONG i = 0; i < count; i++) {
         CK_VERSION version = is_standard(&ours[i]) ? *version_of(&ours[i]) : (CK_VERSION){0, 0};
@@ -183,8 +172,8 @@ TEST_EACH(what_is_not_offered_is_an_error_that_touches_nothing, 0, TARGETS)
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_VERSION unknown = {9, 9};
     CK_ULONG count = 0;
-    SKIP_IF(!is_installed(_i), "that module is not installed");
-    begin_before_number(_i);
+    SKIP_IF_MISSING(_i);
+    begin_before(targets[_i].name, targets[_i].script);
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &unknown, &one, 0), CKR_OK);
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "Vendor X", NULL, &one, 0), CKR_OK);
     ck_assert_ptr_eq(one, &never);
@@ -244,19 +233,6 @@ TEST(each_list_calls_the_same_list_of_the_target)
         ck_assert_uint_eq(LAST_CALL(C_GenerateRandom, .bytes = sizeof bytes)->list, versions[i]);
         EXPECT(list->C_CloseSession(session), CKR_OK);
     }
-}
-
-/* A target that puts its functions there when it knows what it has. */
-TEST(entries_that_change_in_initialize_are_called)
-{
-    CK_SESSION_INFO info;
-    begin_before("scripted", "interfaces 3.0 2.40; changing list");
-    initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
-    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
-    EXPECT(interface_list(3, 0)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
-    EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
-    draw(session, 16, 4096);
 }
 
 int main(void)
