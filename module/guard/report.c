@@ -26,25 +26,6 @@ void reports_prepare(void)
     reports = memory_part(sizeof *reports);
 }
 
-/* Counts it. True the first time, while there is room to tell first times. */
-static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
-{
-    unsigned i = 0;
-    pthread_mutex_lock(&reports->lock);
-    while (i < reports->count &&
-           (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
-        i++;
-    bool first = i == reports->count && i < REPORTS_MOST;
-    if (first)
-        reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
-    if (i < REPORTS_MOST)
-        reports->reports[i].times++;
-    count_refusal(i, mechanism, rule->file, rule->line, rule->text,
-                  i < REPORTS_MOST ? reports->reports[i].times : 1);
-    pthread_mutex_unlock(&reports->lock);
-    return first;
-}
-
 static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
 {
     return mechanism == NO_MECHANISM ? "a key" : mechanism_name(mechanism, text, NAME_BYTES);
@@ -58,7 +39,20 @@ CK_RV guard_refuse(const struct policy *policy, const char *function, uint64_t m
         return CKR_OK;
     bool audit = policy_is_audit(policy);
     PROBE(refusal, mechanism, rule->text, function, audit);
-    if (is_first(mechanism, rule))
+    pthread_mutex_lock(&reports->lock);
+    unsigned i = 0;
+    while (i < reports->count &&
+           (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
+        i++;
+    /* Beyond the last one, each counts as the first and is logged no more. */
+    unsigned long times = 1;
+    if (i == reports->count && i < REPORTS_MOST)
+        reports->reports[reports->count++] = (struct report){.mechanism = mechanism, .rule = rule};
+    if (i < REPORTS_MOST)
+        times = ++reports->reports[i].times;
+    count_refusal(i, mechanism, rule->file, rule->line, rule->text, times);
+    pthread_mutex_unlock(&reports->lock);
+    if (times == 1 && i < REPORTS_MOST)
         log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
                   rule->line, rule->text, audit ? "would refuse" : "refuses",
                   name_of(mechanism, name), function);

@@ -77,75 +77,65 @@ TEST(a_key_is_read_once)
     ck_assert_uint_eq(keyring->reads, 4);
 }
 
-static void destroy(void)
-{
-    fn->C_DestroyObject(session, 1);
-}
-
-static void set_attribute(void)
-{
-    CK_ATTRIBUTE attribute = {CKA_LABEL, NULL, 0};
-    fn->C_SetAttributeValue(session, 1, &attribute, 1);
-}
-
-static void close_session(void)
-{
-    fn->C_CloseSession(session);
-    session = open_session(0, 0);
-}
-
-static void close_last_session(void)
-{
-    fn->C_CloseSession(kept_session);
-    close_session();
-}
-
-static void close_all(void)
-{
-    fn->C_CloseAllSessions(0);
-    session = open_session(0, 0);
-}
-
-static void log_in(void)
-{
-    EXPECT(fn->C_Login(session, CKU_USER, NULL, 0), CKR_OK);
-}
-
-static void log_out(void)
-{
-    fn->C_Logout(session);
-}
-
-static void init_token(void)
-{
-    fn->C_InitToken(0, NULL, 0, NULL);
-}
-
-static void start_anew(void)
-{
-    fn->C_Finalize(NULL);
-    initialize();
-    session = open_session(0, 0);
-}
+enum event {
+    DESTROYED,
+    ATTRIBUTE_SET,
+    SESSION_CLOSED,
+    LAST_SESSION_CLOSED,
+    ALL_SESSIONS_CLOSED,
+    LOGGED_IN,
+    LOGGED_OUT,
+    TOKEN_INITIALIZED,
+    FINALIZED
+};
 
 static const struct {
-    void (*happens)(void);
-    bool forgets_token_keys;
-    bool logged_in;
+    enum event event;
+    bool forgets_token_keys, logged_in;
 } events[] = {
-    {destroy, true, false},
-    {set_attribute, true, false},
-    {close_session, false, false},
-    {close_last_session, false, false},
-    {close_last_session, true, true},
-    {close_all, false, false},
-    {close_all, true, true},
-    {log_in, true, false},
-    {log_out, true, true},
-    {init_token, true, false},
-    {start_anew, true, false},
+    {DESTROYED, true, false},          {ATTRIBUTE_SET, true, false},
+    {SESSION_CLOSED, false, false},    {LAST_SESSION_CLOSED, false, false},
+    {LAST_SESSION_CLOSED, true, true}, {ALL_SESSIONS_CLOSED, false, false},
+    {ALL_SESSIONS_CLOSED, true, true}, {LOGGED_IN, true, false},
+    {LOGGED_OUT, true, true},          {TOKEN_INITIALIZED, true, false},
+    {FINALIZED, true, false},
 };
 enum { EVENTS = sizeof events / sizeof *events };
+
+static void happens(enum event event)
+{
+    CK_ATTRIBUTE attribute = {CKA_LABEL, NULL, 0};
+    switch (event) {
+    case DESTROYED:
+        fn->C_DestroyObject(session, 1);
+        return;
+    case ATTRIBUTE_SET:
+        fn->C_SetAttributeValue(session, 1, &attribute, 1);
+        return;
+    case LOGGED_IN:
+        EXPECT(fn->C_Login(session, CKU_USER, NULL, 0), CKR_OK);
+        return;
+    case LOGGED_OUT:
+        fn->C_Logout(session);
+        return;
+    case TOKEN_INITIALIZED:
+        fn->C_InitToken(0, NULL, 0, NULL);
+        return;
+    case LAST_SESSION_CLOSED:
+        fn->C_CloseSession(kept_session);
+        __attribute__((fallthrough));
+    case SESSION_CLOSED:
+        fn->C_CloseSession(session);
+        break;
+    case ALL_SESSIONS_CLOSED:
+        fn->C_CloseAllSessions(0);
+        break;
+    case FINALIZED:
+        fn->C_Finalize(NULL);
+        initialize();
+    }
+    session = open_session(0, 0);
+}
 
 /* The handle then stands for another key, which is small. */
 TEST_EACH(what_may_have_changed_is_read_again, 0, EVENTS)
@@ -153,7 +143,7 @@ TEST_EACH(what_may_have_changed_is_read_again, 0, EVENTS)
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
     EXPECT(sign(1), CKR_OK);
-    events[_i].happens();
+    happens(events[_i].event);
     has_rsa_key(1024);
     EXPECT(sign(1), CKR_KEY_SIZE_RANGE);
 }
@@ -165,10 +155,10 @@ TEST_EACH(a_key_on_the_token_outlives_a_session, 0, EVENTS)
     has_rsa_key(2048);
     keyring->key_on_token = CK_TRUE;
     if (events[_i].logged_in)
-        log_in();
+        happens(LOGGED_IN);
     EXPECT(sign(1), CKR_OK);
     keyring->reads = 0;
-    events[_i].happens();
+    happens(events[_i].event);
     EXPECT(sign(1), CKR_OK);
     ck_assert_int_eq(keyring->reads != 0, events[_i].forgets_token_keys);
 }

@@ -1,6 +1,10 @@
 """calls.py - one scripted call, and what it is made of: names, handles, bytes, mechanisms."""
 import random
 
+from player import rows_up_to
+
+ROWS = rows_up_to(302)
+
 # Mechanisms: their number, and their parameter as player.py has it.
 IV = "x:" + "0b" * 16
 DIGESTS = [(0x210, ""), (0x220, ""), (0x250, ""), (0x270, "")]  # MD5, SHA-1, SHA-256, SHA-512
@@ -37,8 +41,9 @@ class Calls:
 
     # What a call is made of.
 
-    def call(self, function, **arguments):
-        self.lines.append(" ".join([function] + [f"{name}={value}" for name, value in arguments.items()]))
+    def call(self, function, *arguments):
+        names = [name for _, name in ROWS[function]]
+        self.lines.append(" ".join([function] + [f"{name}={value}" for name, value in zip(names, arguments, strict=True)]))
 
     def name(self, letter):
         self.count += 1

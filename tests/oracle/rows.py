@@ -88,7 +88,7 @@ class Rows(Scripts):
         for (kind, argument), following in zip(pairs, pairs[1:] + [None]):
             if argument not in given:
                 given[argument] = self.argument(kind, argument, following, given)
-        self.call(name, **{argument: given[argument] for _, argument in pairs})
+        self.call(name, *(given[argument] for _, argument in pairs))
         if name == "C_OpenSession" and given["phSession"]:
             self.sessions.append(given["phSession"][1:])
             self.open_sessions.append(given["phSession"][1:])

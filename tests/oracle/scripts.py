@@ -15,22 +15,22 @@ class Scripts(Operations):
 
     def start(self):
         if self.target.null_args and self.odd(0.2):
-            self.call("C_Initialize", pInitArgs=0)
+            self.call("C_Initialize", 0)
         else:
-            self.call("C_Initialize", pInitArgs=f"init:{self.pick([2, 2, 2, 3])}")
+            self.call("C_Initialize", f"init:{self.pick([2, 2, 2, 3])}")
         self.lines.append("slots")
 
     def restart(self):
-        self.call("C_Finalize", pReserved=self.pick([0] * 4 + ["x:00"]))
+        self.call("C_Finalize", self.pick([0] * 4 + ["x:00"]))
         # Not without a C_Finalize that works: a proxy that had its thread stays loaded, as its manual says.
         if self.odd(0.4):
-            self.call("C_Finalize", pReserved=0)
+            self.call("C_Finalize", 0)
             self.lines.append("reload")
         if self.odd(0.3):
             self.information()
             self.draw()
         if self.odd(0.2):
-            self.call("C_Finalize", pReserved=0)
+            self.call("C_Finalize", 0)
         self.start()
         if self.odd(0.2):
             self.start()
@@ -41,39 +41,36 @@ class Scripts(Operations):
         which = self.random.randrange(9)
         slot = self.slot()
         if which == 0:
-            self.call("C_GetInfo", pInfo="out:88")
+            self.call("C_GetInfo", "out:88")
         elif which == 1:
-            self.call("C_GetSlotInfo", slotID=slot, pInfo="out:112")
+            self.call("C_GetSlotInfo", slot, "out:112")
         elif which == 2:
-            self.call("C_GetTokenInfo", slotID=slot, pInfo="out:208")
+            self.call("C_GetTokenInfo", slot, "out:208")
         elif which == 3:
-            self.call("C_GetMechanismList", slotID=slot, pMechanismList=0, pulCount="len:0")
+            self.call("C_GetMechanismList", slot, 0, "len:0")
             room = self.pick([0, 1, 20, 400]) if self.target.minds_room else 400
-            self.call("C_GetMechanismList", slotID=slot, pMechanismList=f"out:{8 * room}",
-                      pulCount=f"len:{room}")
+            self.call("C_GetMechanismList", slot, f"out:{8 * room}", f"len:{room}")
         elif which == 4:
             number = self.pick(CIPHERS + RSA_SIGNATURES + MACS + NONSENSE)[0]
-            self.call("C_GetMechanismInfo", slotID=slot, type=f"{number:#x}", pInfo="out:24")
+            self.call("C_GetMechanismInfo", slot, f"{number:#x}", "out:24")
         elif which == 5:
-            self.call("C_GetSlotList", tokenPresent=self.pick([0, 1]), pSlotList=0, pulCount="len:0")
+            self.call("C_GetSlotList", self.pick([0, 1]), 0, "len:0")
             room = self.pick([0, 1, 9])
-            self.call("C_GetSlotList", tokenPresent=self.pick([0, 1]), pSlotList=f"out:{8 * room}",
-                      pulCount=f"len:{room}")
+            self.call("C_GetSlotList", self.pick([0, 1]), f"out:{8 * room}", f"len:{room}")
         elif which == 6:
-            self.call("C_WaitForSlotEvent", flags=1, pSlot="len:0" if self.target.knows_slot else "out:8", pReserved=0)
+            self.call("C_WaitForSlotEvent", 1, "len:0" if self.target.knows_slot else "out:8", 0)
         elif which == 7:
-            self.call(self.pick(["C_GetFunctionStatus", "C_CancelFunction"]), hSession=self.session())
+            self.call(self.pick(["C_GetFunctionStatus", "C_CancelFunction"]), self.session())
         elif self.target.minds_null:
-            self.call("C_GetInfo", pInfo=0)
+            self.call("C_GetInfo", 0)
 
     # Sessions and logins.
 
     def open(self):
         session, slot, flags = self.name("s"), self.slot(), self.pick([6] * 9 + [4] * 4 + [2, 0])
         if self.odd(0.03) and self.target.minds_null:
-            self.call("C_OpenSession", slotID=slot, flags=flags, pApplication=0, Notify=0, phSession=0)
-        self.call("C_OpenSession", slotID=slot, flags=flags, pApplication=0, Notify=0,
-                  phSession=f"&{session}")
+            self.call("C_OpenSession", slot, flags, 0, 0, 0)
+        self.call("C_OpenSession", slot, flags, 0, 0, f"&{session}")
         self.sessions.append(session)
         if slot == self.target.slot and flags & 4:
             self.open_sessions.append(session)
@@ -87,8 +84,8 @@ class Scripts(Operations):
         while len(self.open_sessions) < 2:
             self.open()
         if self.odd(0.85):
-            self.call("C_Login", hSession=self.open_sessions[0], userType=1, ulPinLen=len(self.target.pin),
-                      pPin="x:" + self.target.pin.encode().hex())
+            self.call("C_Login", self.open_sessions[0], 1, "x:" + self.target.pin.encode().hex(),
+                      len(self.target.pin))
         for _ in range(3):
             self.create()
 
@@ -98,20 +95,20 @@ class Scripts(Operations):
             self.close_all()
         elif which == 1:
             while self.open_sessions:  # the last one logs out
-                self.call("C_CloseSession", hSession=self.open_sessions.pop())
+                self.call("C_CloseSession", self.open_sessions.pop())
             self.open()
         elif which < 4:
             closed = self.session()
-            self.call("C_CloseSession", hSession=closed)
+            self.call("C_CloseSession", closed)
             if closed in self.open_sessions:
                 self.open_sessions.remove(closed)
         for session in self.sessions[-3:]:
-            self.call("C_GetSessionInfo", hSession=session, pInfo="out:32")
-        self.call("C_GetTokenInfo", slotID=self.target.slot, pInfo="out:208")
+            self.call("C_GetSessionInfo", session, "out:32")
+        self.call("C_GetTokenInfo", self.target.slot, "out:208")
 
     def close_all(self):
         slot = self.slot()
-        self.call("C_CloseAllSessions", slotID=slot)
+        self.call("C_CloseAllSessions", slot)
         if slot == self.target.slot:
             self.open_sessions.clear()
         if self.odd(0.2):
@@ -126,27 +123,26 @@ class Scripts(Operations):
         word, length = "x:" + pin.encode().hex(), len(pin)
         if self.odd(0.05) and self.target.minds_null:
             word = 0
-        self.call("C_Login", hSession=self.session(), userType=user, pPin=word, ulPinLen=length)
-        self.call("C_GetSessionInfo", hSession=self.session(), pInfo="out:32")
+        self.call("C_Login", self.session(), user, word, length)
+        self.call("C_GetSessionInfo", self.session(), "out:32")
 
     def logout(self):
-        self.call("C_Logout", hSession=self.session())
+        self.call("C_Logout", self.session())
 
     def pins(self):
         pin, length = "x:" + self.target.pin.encode().hex(), len(self.target.pin)
         if self.odd(0.5):
-            self.call("C_InitPIN", hSession=self.session(), pPin=pin, ulPinLen=length)
+            self.call("C_InitPIN", self.session(), pin, length)
         else:
-            self.call("C_SetPIN", hSession=self.session(), pOldPin=pin, ulOldLen=length, pNewPin=pin,
-                      ulNewLen=length)
+            self.call("C_SetPIN", self.session(), pin, length, pin, length)
 
     def token(self):
         if self.odd(0.5):
-            self.call("C_CloseAllSessions", slotID=self.target.slot)
+            self.call("C_CloseAllSessions", self.target.slot)
             self.open_sessions.clear()
         so_pin = "x:" + self.target.so_pin.encode().hex()
-        self.call("C_InitToken", slotID=self.pick([self.target.slot] * 2 + ["slot1"]), pPin=so_pin,
-                  ulPinLen=len(self.target.so_pin), pLabel="x:" + b"another one".ljust(32).hex())
+        self.call("C_InitToken", self.pick([self.target.slot] * 2 + ["slot1"]), so_pin, len(self.target.so_pin),
+                  "x:" + b"another one".ljust(32).hex())
         self.lines.append("slots")
 
     # Random, and what the proxy adds: pools that fill in the background meanwhile.
@@ -156,17 +152,15 @@ class Scripts(Operations):
         for _ in range(self.pick([1, 2, 5])):
             size = self.pick([1, 8, 16, 32, 200, 1024, 1025, 5000])
             if self.odd(0.05) and self.target.minds_null:
-                self.call("C_GenerateRandom", hSession=session, pRandomData=0,
-                          ulRandomLen=self.pick([0, 1, 16, 5000]))
+                self.call("C_GenerateRandom", session, 0, self.pick([0, 1, 16, 5000]))
             else:
-                self.call("C_GenerateRandom", hSession=session, pRandomData=f"rnd:{size}", ulRandomLen=size)
+                self.call("C_GenerateRandom", session, f"rnd:{size}", size)
         if self.odd(0.6):
             self.lines.append(f"pause {self.pick([1, 3, 10])}")
 
     def seed(self):
         word, size = self.data(self.pick([0, 1, 16, 100]))
-        self.call("C_SeedRandom", hSession=self.session(), ulSeedLen=size,
-                  pSeed=0 if self.odd(0.1) and self.target.minds_null else word)
+        self.call("C_SeedRandom", self.session(), 0 if self.odd(0.1) and self.target.minds_null else word, size)
         self.draw()
 
     # Objects.
@@ -191,8 +185,7 @@ class Scripts(Operations):
             rows.append("0x90000001:u:1")
         words, count = template(*rows)
         name = self.name("o")
-        self.call("C_CreateObject", hSession=self.session(), pTemplate=words, ulCount=count,
-                  phObject=f"&{name}")
+        self.call("C_CreateObject", self.session(), words, count, f"&{name}")
         self.objects[kind].append(name)
 
     def generate(self):
@@ -200,8 +193,7 @@ class Scripts(Operations):
         words, count = template(f"{TOKEN}:b:0", f"{PRIVATE}:b:0", f"{SENSITIVE}:b:0", f"{EXTRACTABLE}:b:1",
                                 f"{ENCRYPT}:b:1", f"{DECRYPT}:b:1", f"{SIGN}:b:1",
                                 f"{VALUE_LEN}:u:{self.pick([16, 24, 32, 5])}")
-        self.call("C_GenerateKey", hSession=session, pMechanism=self.mechanism([(0x1080, "")]),
-                  pTemplate=words, ulCount=count, phKey=f"&{name}")
+        self.call("C_GenerateKey", session, self.mechanism([(0x1080, "")]), words, count, f"&{name}")
         self.objects["secret"].append(name)
 
     def generate_pair(self):
@@ -214,10 +206,8 @@ class Scripts(Operations):
         public_words, public_count = template(f"{TOKEN}:b:0", f"{VERIFY}:b:1", *wanted)
         private_words, private_count = template(f"{TOKEN}:b:0", f"{PRIVATE}:b:0", f"{SIGN}:b:1",
                                                 *([f"{DECRYPT}:b:1"] if kind == "rsa" else []))
-        self.call("C_GenerateKeyPair", hSession=session, pMechanism=self.mechanism([(number, "")]),
-                  pPublicKeyTemplate=public_words, ulPublicKeyAttributeCount=public_count,
-                  pPrivateKeyTemplate=private_words, ulPrivateKeyAttributeCount=private_count,
-                  phPublicKey=f"&{public}", phPrivateKey=f"&{private}")
+        self.call("C_GenerateKeyPair", session, self.mechanism([(number, "")]), public_words, public_count,
+                  private_words, private_count, f"&{public}", f"&{private}")
         self.objects[kind].append(private)
         self.objects[kind + "_public"].append(public)
 
@@ -225,38 +215,36 @@ class Scripts(Operations):
         session, thing = self.session(), self.object()
         which = self.random.randrange(6)
         if which == 0:
-            self.call("C_GetObjectSize", hSession=session, hObject=thing, pulSize="len:0")
+            self.call("C_GetObjectSize", session, thing, "len:0")
         elif which == 1:
             words, count = template(f"{LABEL}:x:{self.data(3)[0][2:]}")
-            self.call("C_SetAttributeValue", hSession=session, hObject=thing, pTemplate=words, ulCount=count)
+            self.call("C_SetAttributeValue", session, thing, words, count)
         elif which == 2:
             name = self.name("o")
             token = self.pick([0, 1]) if self.target.token_keys else 0
             words, count = template(f"{LABEL}:x:{self.data(3)[0][2:]}", f"{TOKEN}:b:{token}")
-            self.call("C_CopyObject", hSession=session, hObject=thing, pTemplate=words, ulCount=count,
-                      phNewObject=f"&{name}")
+            self.call("C_CopyObject", session, thing, words, count, f"&{name}")
             self.objects["data"].append(name)
         elif which == 3:
-            self.call("C_DestroyObject", hSession=session, hObject=thing)
+            self.call("C_DestroyObject", session, thing)
         else:
             rows = [f"{self.pick([CLASS, TOKEN, LABEL, VALUE, ID, KEY_TYPE, 0x90000002])}:" +
                     self.pick(["null:0", "out:200"] + ["out:8", "out:1", "out:0"] * self.target.minds_room)
                     for _ in range(self.pick([1, 2, 4]))]
             words, count = template(*rows)
-            self.call("C_GetAttributeValue", hSession=session, hObject=thing, pTemplate=words, ulCount=count)
+            self.call("C_GetAttributeValue", session, thing, words, count)
 
     def find(self):
         session = self.session()
         words, count = self.pick([("0", 0), template(f"{CLASS}:u:{self.pick([0, 4])}"),
                                   template(f"{TOKEN}:b:{self.pick([0, 1])}")])
-        self.call("C_FindObjectsInit", hSession=session, pTemplate=words, ulCount=count)
+        self.call("C_FindObjectsInit", session, words, count)
         for room in self.pick([["find:200"], ["some:1", "some:2", "some:200"], []]):
-            self.call("C_FindObjects", hSession=session, phObject=room, ulMaxObjectCount=room[5:],
-                      pulObjectCount="len:77")
+            self.call("C_FindObjects", session, room, room[5:], "len:77")
             if self.odd(0.1):
                 self.draw()
         if not self.odd(0.1):
-            self.call("C_FindObjectsFinal", hSession=session)
+            self.call("C_FindObjectsFinal", session)
 
     def anything(self):
         weights = {self.open: 5, self.close: 4, self.login: 5, self.logout: 2, self.pins: 1, self.token: 0.2,
@@ -275,5 +263,5 @@ class Scripts(Operations):
         self.open_first()
         for _ in range(sequences):
             self.anything()
-        self.call("C_Finalize", pReserved=0)
+        self.call("C_Finalize", 0)
         return self.lines
