@@ -78,6 +78,10 @@ static void note_key_changed(CK_SESSION_HANDLE session)
 
 #define CALL(name, ...) AROUND(name, , , __VA_ARGS__)
 
+#define LOGIN(user_type, name, ...)                                                                \
+    AROUND(name, struct login login = login_begin(hSession, user_type, &rv);,                      \
+           login_end(&login, rv);, __VA_ARGS__)
+
 #define KEYS(...) &(const struct key_use){__VA_ARGS__}
 #define NO_KEY    KEYS(.used = CK_INVALID_HANDLE)
 

@@ -19,7 +19,6 @@
 
 /* These outlast a fork, as the target does. */
 static bool target_has_os_locking;
-static bool watches_exit;
 static bool watches_exit_before_target;
 
 static bool prepared;
@@ -40,7 +39,7 @@ __attribute__((constructor)) static void prepare(void)
     filler_prepare();
     interfaces_prepare();
     guard_prepare();
-    prepared = true;
+    prepared = unload_watch_exit();
 }
 
 bool is_recursive(void)
@@ -62,10 +61,6 @@ __attribute__((noinline)) static void explain_failure(struct message *message)
 
 static bool load_target(struct message *message, bool heard)
 {
-    if (!watches_exit && !(watches_exit = unload_watch_exit())) {
-        message_set(message, "the target cannot be loaded: no memory");
-        return false;
-    }
     if (!settings_load(message, heard))
         return false;
     if (settings()->target != NULL &&

@@ -1,10 +1,9 @@
-/* sessions.c - "Session management functions" of the specification: opening, closing, logging in and out. */
+/* sessions.c - "Session management functions" of the specification: opening, closing, and what logging in and out changes. */
 #include "state/sessions.h"
 
 #include "calls/own.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
-#include "state/in_call.h"
 #include "state/init_state.h"
 
 /* What tokens say when they have no session left. */
@@ -85,83 +84,30 @@ CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *func
     return rv;
 }
 
-/* Makes invalid what was fetched in another login state. If the session is not known, on all slots; a logout then
- * counts as SLOT_LOGGED_IN, because on all slots but one a user may still be logged in. */
-static void note_login(struct slot *slot, enum slot_event event)
+struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV *rv)
 {
-    if (slot == NULL)
-        slots_invalidate(event == SLOT_LOGGED_OUT ? SLOT_LOGGED_IN : event);
-    else {
-        slot_invalidate(slot, event);
-        count_pool(slot);
-    }
-}
-
-struct login {
-    struct slot *slot;
-    struct in_call_place *place;
-    unsigned calls;
-    bool is_so;
-};
-
-/* The SO cannot log in while there is a read-only session, and the filler's is one. */
-static struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type)
-{
-    struct login login = {session_slot(session), in_call_place(session), 0, user_type == CKU_SO};
-    if (login.is_so)
+    bool refuses = user_type != NO_USER && is_recursive();
+    struct login login = {session_slot(session), user_type, user_type == CKU_SO && !refuses};
+    if (refuses)
+        *rv = CKR_FUNCTION_FAILED;
+    if (login.suspends)
         fill_session_suspend(login.slot);
-    login.calls = in_call_begin(login.place, session);
     return login;
 }
 
-static CK_RV login_end(const struct login *login, CK_SESSION_HANDLE session, CK_USER_TYPE user_type,
-                       CK_RV rv)
+void login_end(const struct login *login, CK_RV rv)
 {
-    in_call_end(login->place, login->calls);
+    enum slot_event event = login->user_type == NO_USER  ? SLOT_LOGGED_OUT
+                            : login->user_type == CKU_SO ? SLOT_SO_LOGGED_IN
+                                                         : SLOT_LOGGED_IN;
     /* A context-specific login belongs to one operation and changes no login state. */
-    if (rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC)
-        note_login(login->slot, login->is_so ? SLOT_SO_LOGGED_IN : SLOT_LOGGED_IN);
-    if (rv != CKR_OK)
-        session_note_code(session, rv);
-    if (login->is_so)
+    bool changes = rv == CKR_OK && login->user_type != CKU_CONTEXT_SPECIFIC;
+    if (changes && login->slot != NULL) {
+        slot_invalidate(login->slot, event);
+        count_pool(login->slot);
+    } else if (changes)
+        /* On all slots but one a user may still be logged in. */
+        slots_invalidate(event == SLOT_LOGGED_OUT ? SLOT_LOGGED_IN : event);
+    if (login->suspends)
         fill_session_resume(login->slot);
-    return rv;
-}
-
-CK_RV own_C_Login(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
-                  CK_ULONG ulPinLen, const struct p11_functions *functions)
-{
-    if (is_recursive())
-        return CKR_FUNCTION_FAILED;
-    hSession = fill_session_hide(hSession);
-    struct login login = login_begin(hSession, userType);
-    CK_RV rv = functions->C_Login(hSession, userType, pPin, ulPinLen);
-    return login_end(&login, hSession, userType, rv);
-}
-
-CK_RV own_C_LoginUser(CK_SESSION_HANDLE hSession, CK_USER_TYPE userType, CK_UTF8CHAR_PTR pPin,
-                      CK_ULONG ulPinLen, CK_UTF8CHAR_PTR pUsername, CK_ULONG ulUsernameLen,
-                      const struct p11_functions *functions)
-{
-    if (is_recursive())
-        return CKR_FUNCTION_FAILED;
-    hSession = fill_session_hide(hSession);
-    struct login login = login_begin(hSession, userType);
-    CK_RV rv = functions->C_LoginUser(hSession, userType, pPin, ulPinLen, pUsername, ulUsernameLen);
-    return login_end(&login, hSession, userType, rv);
-}
-
-CK_RV own_C_Logout(CK_SESSION_HANDLE hSession, const struct p11_functions *functions)
-{
-    hSession = fill_session_hide(hSession);
-    struct slot *slot = session_slot(hSession);
-    struct in_call_place *place = in_call_place(hSession);
-    unsigned calls = in_call_begin(place, hSession);
-    CK_RV rv = functions->C_Logout(hSession);
-    in_call_end(place, calls);
-    if (rv == CKR_OK)
-        note_login(slot, SLOT_LOGGED_OUT);
-    else
-        session_note_code(hSession, rv);
-    return rv;
 }
