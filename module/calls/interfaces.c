@@ -1,24 +1,21 @@
 /* interfaces.c - the three functions that the module exports: the ways to its lists. */
-#include <pthread.h>
 #include <string.h>
 
 #include "calls/own.h"
-#include "state/memory.h"
 #include "state/settings.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 static const char standard_name[] = "PKCS 11";
 
-/* What was ever given out. Entries stay, because applications keep pointers to them. */
-enum { GIVEN_MOST = 256 };
-static CK_INTERFACE given[GIVEN_MOST];
-static unsigned given_count;
-static pthread_mutex_t *given_lock; /* in memory that fork wipes */
+/* Our interfaces, by the number of their list and their flags. */
+static CK_INTERFACE ours[TARGET_LISTS][2];
 
 void interfaces_prepare(void)
 {
-    given_lock = memory_part(sizeof *given_lock);
+    for (unsigned i = 0; i < TARGET_LISTS; i++)
+        for (CK_FLAGS flags = 0; flags <= CKF_INTERFACE_FORK_SAFE; flags++)
+            ours[i][flags] = (CK_INTERFACE){(CK_UTF8CHAR *)standard_name, own_list(i), flags};
 }
 
 /* A vendor's interface leads past the policy, since what its functions take is not known. */
@@ -28,34 +25,23 @@ static bool leads_past_policy(const CK_INTERFACE *targets)
     return policy != NULL && !policy_is_audit(policy) && !target_is_standard(targets);
 }
 
-/* Our interface that stands for one of the target's. NULL if it is not offered, or if there is no room. */
-static CK_INTERFACE *give(const CK_INTERFACE *targets)
+/* What stands for one of the target's interfaces: one of ours, or itself. NULL if it is not offered. */
+static const CK_INTERFACE *offered(const CK_INTERFACE *targets)
 {
-    CK_INTERFACE ours = *targets;
     if (targets->pInterfaceName == NULL || leads_past_policy(targets))
         return NULL;
-    if (target_is_standard(targets)) {
-        ours.pInterfaceName = (CK_UTF8CHAR *)standard_name;
-        ours.pFunctionList = own_list(target_list_number(targets->pFunctionList));
-        if (ours.pFunctionList == NULL)
-            return NULL;
-    }
-    pthread_mutex_lock(given_lock);
-    unsigned i = 0;
-    while (i < given_count && memcmp(&given[i], &ours, sizeof ours) != 0)
-        i++;
-    if (i == given_count && given_count < GIVEN_MOST)
-        given[given_count++] = ours;
-    pthread_mutex_unlock(given_lock);
-    return i < GIVEN_MOST ? &given[i] : NULL;
+    if (!target_is_standard(targets))
+        return targets;
+    unsigned number = target_list_number(targets->pFunctionList);
+    return own_list(number) != NULL ? &ours[number][targets->flags & CKF_INTERFACE_FORK_SAFE]
+                                    : NULL;
 }
 
 /* The one interface of a target that has no getter for them: its list from C_GetFunctionList. */
-static CK_INTERFACE *give_plain(void)
+static CK_INTERFACE *offered_plain(void)
 {
-    static CK_INTERFACE plain = {.pInterfaceName = (CK_UTF8CHAR *)standard_name};
-    plain.pFunctionList = own_list(0);
-    return &plain;
+    own_list(0);
+    return &ours[0][0];
 }
 
 CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
@@ -87,19 +73,19 @@ CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulC
     const CK_INTERFACE *targets = target_interfaces(&count);
     CK_ULONG room = pInterfacesList != NULL ? *pulCount : 0;
     for (size_t i = 0; i < count; i++) {
-        const CK_INTERFACE *interface = give(&targets[i]);
+        const CK_INTERFACE *interface = offered(&targets[i]);
         if (interface != NULL && kept++ < room)
             pInterfacesList[kept - 1] = *interface;
     }
     if (count == 0 && kept++ < room)
-        pInterfacesList[0] = *give_plain();
+        pInterfacesList[0] = *offered_plain();
     *pulCount = kept;
     return pInterfacesList == NULL || kept <= room ? CKR_OK : CKR_BUFFER_TOO_SMALL;
 }
 
 /* As the target's own C_GetInterface answers. */
 static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS flags,
-                         CK_INTERFACE **ours)
+                         CK_INTERFACE **found)
 {
     CK_INTERFACE *interface = NULL;
     CK_RV rv = target_get_interface()(name, version, &interface, flags);
@@ -107,7 +93,7 @@ static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS 
     if (rv == CKR_OK && interface != NULL && name == NULL && leads_past_policy(interface))
         rv = target_get_interface()((CK_UTF8CHAR_PTR)standard_name, version, &interface, flags);
     if (rv == CKR_OK && interface != NULL)
-        *ours = give(interface);
+        *found = (CK_INTERFACE *)offered(interface);
     return rv;
 }
 
@@ -132,7 +118,7 @@ CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion
     if (target_get_interface() != NULL)
         rv = get_targets(pInterfaceName, pVersion, flags, &interface);
     else if (is_plain(pInterfaceName, pVersion, flags))
-        interface = give_plain();
+        interface = offered_plain();
     if (rv != CKR_OK || interface == NULL)
         return rv != CKR_OK ? rv : CKR_ARGUMENTS_BAD;
     *ppInterface = interface;

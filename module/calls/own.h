@@ -42,7 +42,7 @@ bool module_prepare(void);
  * registered what it wants to be called at exit(), so that ours is called before. False if there is no memory. */
 bool unload_watch_exit(void);
 
-/* Once, after memory_map(). */
+/* When the module is loaded. */
 void interfaces_prepare(void);
 
 /* Our list of that number, and NULL beyond the last; its version is the target's. */
