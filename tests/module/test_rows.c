@@ -142,19 +142,6 @@ TEST_EACH(no_row_is_missing_in_any_list, 0, 2)
     ck_assert_uint_eq(target_calls_in_all(), 0);
 }
 
-/* What a target has not stays its own answer, and the rest is handed on. */
-TEST(holes_in_the_targets_list_are_no_matter_to_the_other_rows)
-{
-    CK_BYTE bytes[8];
-    load("without C_DigestKey C_SetPIN C_GetFunctionStatus", 2, 40);
-    initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
-    EXPECT(list->C_DigestKey(session, 1), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(list->C_SetPIN(session, bytes, 4, bytes, 4), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(list->C_GetFunctionStatus(session), CKR_FUNCTION_NOT_SUPPORTED);
-    EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
-}
-
 /* The target's plain list ends before a page that faults. */
 TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
 {
