@@ -180,6 +180,7 @@ static CK_RV start(const struct p11_functions *functions, void *callers)
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         return rv;
 
+    target_refresh();
     slots_assume_login(rv == CKR_CRYPTOKI_ALREADY_INITIALIZED);
     filler_permit(threads);
     begin_to_count(pools, threads);

@@ -86,6 +86,13 @@ static void fill_list(unsigned number)
     }
 }
 
+void target_refresh(void)
+{
+    for (unsigned i = 0; i < TARGET_LISTS; i++)
+        if (loaded.lists[i] != NULL)
+            fill_list(i);
+}
+
 unsigned target_list_number(const void *list)
 {
     unsigned number = 0;

@@ -32,6 +32,9 @@ static inline const struct p11_functions *target(void)
  */
 bool target_load(const char *path, char *message, size_t message_bytes);
 
+/* Reads the lists again: a target may replace entries in its C_Initialize. */
+void target_refresh(void);
+
 /* When the module is unloaded, no thread calls, and the process goes on: closes the one that is loaded. */
 void target_unload(void);
 

@@ -235,6 +235,19 @@ TEST(each_list_calls_the_same_list_of_the_target)
     }
 }
 
+/* A target that puts its functions there when it knows what it has. */
+TEST(entries_that_change_in_initialize_are_called)
+{
+    CK_SESSION_INFO info;
+    begin_before("scripted", "interfaces 3.0 2.40; changing list");
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    EXPECT(interface_list(3, 0)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
+    draw(session, 16, 4096);
+}
+
 int main(void)
 {
     return test_main("interfaces", set_up, tear_down);

@@ -77,4 +77,7 @@ void sessions_meet(const struct script *script); /* tokens may have been pulled 
 void sessions_forget(void);
 void sessions_forget_locks(void);
 
+/* The lists, exchanged entries in them. In lists.c. */
+void lists_change(void);
+
 #endif

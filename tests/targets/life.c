@@ -116,6 +116,8 @@ static CK_RV begin(void *pointer)
     atomic_store(&allowed, !locks       ? ONE_CALL_AT_A_TIME
                            : no_threads ? NO_THREAD_OF_YOURS
                                         : ANY_THREADS);
+    if (script_now()->changing_list)
+        lists_change();
     return CKR_OK;
 }
 
