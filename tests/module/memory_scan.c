@@ -2,9 +2,7 @@
 #include "memory_scan.h"
 
 #include <check.h>
-#include <elf.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -106,26 +104,6 @@ struct scan scan_part(const uint8_t *start, size_t len_bytes)
     ck_assert_int_ge(memory, 0);
     scan_range(memory, (uint64_t)start, (uint64_t)start + len_bytes, &found);
     close(memory);
-    end_scan();
-    return found;
-}
-
-struct scan scan_core(const char *path)
-{
-    struct scan found = {0};
-    ElfW(Ehdr) header;
-    ElfW(Phdr) segment;
-    begin_scan();
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ck_assert_msg(fd >= 0, "%s", path);
-    ck_assert_int_eq(pread(fd, &header, sizeof header, 0), sizeof header);
-    for (unsigned i = 0; i < header.e_phnum; i++) {
-        off_t at = (off_t)(header.e_phoff + i * sizeof segment);
-        ck_assert_int_eq(pread(fd, &segment, sizeof segment, at), sizeof segment);
-        if (segment.p_type == PT_LOAD)
-            scan_range(fd, segment.p_offset, segment.p_offset + segment.p_filesz, &found);
-    }
-    close(fd);
     end_scan();
     return found;
 }

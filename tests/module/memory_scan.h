@@ -13,10 +13,8 @@ struct scan {
     unsigned long oldest_held;
 };
 
-/* All readable memory of this process, or all memory that is in a core file. Call served() before for
- * what was served. */
+/* All readable memory of this process. Call served() before for what was served. */
 struct scan scan_memory(void);
-struct scan scan_core(const char *path);
 
 /* The same for a part of this process's memory. */
 struct scan scan_part(const uint8_t *start, size_t len_bytes);

@@ -1,10 +1,7 @@
 /* test_scan.c - what was served, dropped, expired or thrown away is nowhere in this process's memory. */
 #include "served.h"
 
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,60 +133,6 @@ TEST(a_child_finds_nothing)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     ck_assert_uint_gt(scan_memory().held, 0);
-}
-
-static bool cores_are_files(void)
-{
-    char pattern[128] = "|";
-    FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
-    if (file != NULL && fgets(pattern, sizeof pattern, file) == NULL)
-        pattern[0] = '|';
-    if (file != NULL)
-        fclose(file);
-    return strchr("|/@", pattern[0]) == NULL;
-}
-
-static bool core_path(char *path, size_t len, pid_t child)
-{
-    snprintf(path, len, "%s/core", root);
-    if (access(path, R_OK) == 0)
-        return true;
-    snprintf(path, len, "%s/core.%d", root, (int)child);
-    return access(path, R_OK) == 0;
-}
-
-TEST(a_core_file_has_nothing_of_the_pool)
-{
-    struct rlimit limit;
-    char path[128];
-    int status = 0;
-    getrlimit(RLIMIT_CORE, &limit);
-    SKIP_IF(!cores_are_files() || (limit.rlim_max != RLIM_INFINITY && geteuid() != 0),
-            "this system writes no core file for us");
-    limit.rlim_cur = limit.rlim_max = RLIM_INFINITY;
-    pid_t child = fork();
-    if (child == 0) {
-        static uint8_t bait[16];
-        alarm(CHILD_HANGS_S);
-        if (chdir(root) != 0 || setrlimit(RLIMIT_CORE, &limit) != 0)
-            _exit(1);
-        begin_with(&no_threads, "x-pool-max-age: 1min");
-        draw_and_wipe(300, 16);
-        scan_bait(bait);
-        if (scan_memory().held == 0)
-            _exit(2);
-        signal(SIGABRT, SIG_DFL);
-        abort();
-    }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-    ck_assert_msg(WCOREDUMP(status) && core_path(path, sizeof path, child),
-                  "there is no core file");
-    static uint8_t bait[16];
-    scan_bait(bait);
-    struct scan found = scan_core(path);
-    ck_assert_uint_ge(found.served, 1);
-    ck_assert_uint_eq(found.held, 0);
 }
 
 int main(void)

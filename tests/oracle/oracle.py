@@ -3,9 +3,9 @@
 
 usage: oracle.py PROXY TEST_TARGETS TARGET [SCRIPT]
 
-Scripts are made from seeds until the time is over, or SCRIPT is the only one. A difference is made as small
-as can be by leaving calls out, and printed as a script that can be played again. ORACLE_SECONDS (30),
-ORACLE_SEED (1) and ORACLE_SEQUENCES (30 in each script) say how much is tried.
+Scripts are made from seeds until the time is over, or SCRIPT is the only one. A difference is printed
+with its script, which can be played again. ORACLE_SECONDS (30), ORACLE_SEED (1) and ORACLE_SEQUENCES (30 in each
+script) say how much is tried.
 
 Each run has a copy of the same token. What is random by nature is found out by playing twice on the target:
 values that differ between these two must agree in length only.
@@ -26,7 +26,6 @@ import scripts
 import targets
 
 MORE_RUNS = 4         # of the target, before a difference is believed
-SHRINKING_S = 120
 SCRIPTS_WITH_ALL_ROWS = 40  # so many at least, on a slow machine too, where every function is to be called
 PLAYER = (sys.executable, "-SE", str(pathlib.Path(__file__).with_name("player.py")))
 SKIPPED = 77          # meson's exit code for a test that has nothing to test
@@ -34,8 +33,8 @@ COPIED = ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_PRELOA
 
 
 class Difference:
-    def __init__(self, line, function, bare, proxied):
-        self.line, self.function, self.bare, self.proxied = line, function, bare, proxied
+    def __init__(self, line, bare, proxied):
+        self.line, self.bare, self.proxied = line, bare, proxied
 
 
 class Oracle:
@@ -94,7 +93,7 @@ class Oracle:
             if bare.startswith("ended") or again.startswith("ended") or not alike(bare, again):
                 return None  # the target's own fault, and nothing behind it can be compared
             if not agree(bare, again, there):
-                return Difference(number, there.split(" ")[0], bare, there)
+                return Difference(number, bare, there)
         return None
 
     def confirmed(self, lines, difference):
@@ -106,39 +105,15 @@ class Oracle:
                 return False
         return True
 
-    def shrink(self, lines):
-        """Fewer lines that still differ: halves are left out, then quarters, down to single lines."""
-        deadline = time.monotonic() + SHRINKING_S
-        size = max(1, len(lines) // 2)
-        while time.monotonic() < deadline:
-            shorter = None
-            for start in range(0, len(lines), size):
-                candidate = lines[:start] + lines[start + size:]
-                difference = self.compare(candidate)
-                if difference is not None and self.confirmed(candidate, difference):
-                    shorter = candidate
-                    break
-                if time.monotonic() > deadline:
-                    break
-            if shorter is not None:
-                lines = shorter
-            elif size == 1:
-                break
-            size = max(1, min(size, len(lines)) // (1 if shorter is not None else 2))
-        return lines
-
     def examine(self, lines, seed):
         """False, and a report, if there is a difference."""
         self.target.vary(seed)
         difference = self.compare(lines)
         if difference is None or not self.confirmed(lines, difference):
             return True
-        print(f"# {self.target.name}, seed {seed}: line {difference.line} of the output differs; "
-              "leaving calls out", flush=True)
-        lines = self.shrink(lines)
-        difference = self.compare(lines) or difference
-        print(f"# script, {len(lines)} calls:", *lines, "# the target alone:", "#   " + difference.bare,
-              "# the proxy before it:", "#   " + difference.proxied, sep="\n", flush=True)
+        print(f"# {self.target.name}, seed {seed}: line {difference.line} of the output differs; the script:", *lines,
+              "# the target alone:", "#   " + difference.bare, "# the proxy before it:", "#   " + difference.proxied,
+              sep="\n", flush=True)
         return False
 
 
