@@ -15,11 +15,23 @@
 #include "state/memory.h"
 #include "state/sessions.h"
 #include "state/settings.h"
-#include "target/init_args.h"
 
 /* These outlast a fork, as the target does. */
 static bool target_has_os_locking;
 static bool watches_exit_before_target;
+
+/* Which of the two comes first tells dlclose() from exit(): the one runs the destructor and then the handlers of
+ * atexit(), the other the handlers and then the destructor. */
+static bool unloads;
+static bool exits;
+
+static void at_exit(void)
+{
+    if (unloads || exits)
+        return;
+    exits = true;
+    filler_at_exit();
+}
 
 static bool prepared;
 
@@ -39,7 +51,25 @@ __attribute__((constructor)) static void prepare(void)
     filler_prepare();
     interfaces_prepare();
     guard_prepare();
-    prepared = unload_watch_exit();
+    prepared = atexit(at_exit) == 0;
+}
+
+/*
+ * At dlclose() the target is unloaded as it would be if the application had loaded it: it is closed, and not called. At
+ * exit() other threads may still call, so all stays, and the target is neither called nor closed. A module that ever
+ * had the filler's thread is never unloaded.
+ */
+__attribute__((destructor)) static void unload(void)
+{
+    unloads = true;
+    if (exits || filler_has_pinned())
+        return;
+    settings_free();
+    counters_free();
+    slots_free();
+    sessions_free();
+    memory_unmap();
+    target_unload();
 }
 
 bool is_recursive(void)
@@ -88,20 +118,52 @@ static bool target_is_initialized(const struct p11_functions *functions)
     return functions->C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED;
 }
 
+/* The standard's struct, and a NULL behind it: NSS's own has one member more, and reads it. */
+struct own_args {
+    CK_C_INITIALIZE_ARGS args;
+    void *behind;
+};
+
+static int callbacks_in(const CK_C_INITIALIZE_ARGS *args)
+{
+    return (args->CreateMutex != NULL) + (args->DestroyMutex != NULL) + (args->LockMutex != NULL) +
+           (args->UnlockMutex != NULL);
+}
+
+/* Whether a thread of ours may call the target. Not with callbacks alone: it would have to run the application's code,
+ * or race with it. Nor with some callbacks and not the others: the target is to refuse that. */
+static bool permits_thread(const CK_C_INITIALIZE_ARGS *args)
+{
+    int callbacks = callbacks_in(args);
+    return !(args->flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) &&
+           (callbacks == 0 || (callbacks == 4 && (args->flags & CKF_OS_LOCKING_OK)));
+}
+
+/* With the caller's own pointer, unless x-target-init is set, or a thread needs more locking than the caller asked for.
+ * Reads the standard's struct only, never behind it. */
 static CK_RV initialize_target(const struct p11_functions *functions, void *callers,
                                bool want_thread, bool *thread_permitted)
 {
-    struct init_plan plan;
-    init_plan(&plan, callers, want_thread, settings()->target_init);
-    if (settings()->pool_threads == CONFIG_THREADS_REQUIRE && !plan.thread_permitted)
-        return CKR_NEED_TO_CREATE_THREADS;
+    static const CK_C_INITIALIZE_ARGS none;
+    const CK_C_INITIALIZE_ARGS *args = callers != NULL ? callers : &none;
+    struct own_args with_reserved = {.args = *args}, with_locking = {.args = {NULL}};
+    if (settings()->target_init != NULL) {
+        with_reserved.args.pReserved = settings()->target_init;
+        callers = &with_reserved;
+    }
+    with_locking.args.flags = args->flags | CKF_OS_LOCKING_OK;
+    with_locking.args.pReserved = with_reserved.args.pReserved;
 
-    *thread_permitted = plan.thread_permitted;
-    CK_RV rv = functions->C_Initialize(plan.args);
+    *thread_permitted = want_thread && permits_thread(args);
+    if (settings()->pool_threads == CONFIG_THREADS_REQUIRE && !*thread_permitted)
+        return CKR_NEED_TO_CREATE_THREADS;
+    bool adds_locking =
+        *thread_permitted && (!(args->flags & CKF_OS_LOCKING_OK) || callbacks_in(args) != 0);
+    CK_RV rv = functions->C_Initialize(adds_locking ? &with_locking : callers);
     /* Arguments of our own must not fail where the application's would do. */
-    if (plan.may_fall_back && rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED) {
+    if (adds_locking && rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED) {
         *thread_permitted = false;
-        rv = functions->C_Initialize(plan.fallback);
+        rv = functions->C_Initialize(callers);
     }
     if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
         /* By the parent before a fork, as we wanted it; or by another user, and with which arguments is not known. */
@@ -186,7 +248,7 @@ static CK_RV start(const struct p11_functions *functions, void *callers)
     begin_to_count(pools, threads);
     /* Handlers run in reverse: ours, before those that the target registered just now. */
     if (threads && !watches_exit_before_target)
-        watches_exit_before_target = unload_watch_exit();
+        watches_exit_before_target = atexit(at_exit) == 0;
     return rv;
 }
 

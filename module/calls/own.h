@@ -38,10 +38,6 @@ void login_end(const struct login *login, CK_RV rv);
  * thread. */
 bool module_prepare(void);
 
-/* From now on exit() is told from dlclose(). Called when the module is loaded, and again after the target has
- * registered what it wants to be called at exit(), so that ours is called before. False if there is no memory. */
-bool unload_watch_exit(void);
-
 /* When the module is loaded. */
 void interfaces_prepare(void);
 
