@@ -100,32 +100,41 @@ static inline void note_draw(struct pool_line *line, size_t len_bytes)
     atomic_store_explicit(&line->drawn_bytes, bytes + len_bytes, memory_order_relaxed);
 }
 
-/* Moves bytes from the ring behind those that the slice holds. Expects both locks held. */
-static void refill_slice_locked(struct pool *p, struct slice *s, size_t len_bytes)
+/* Takes bytes off the ring for the slice: how many, 0 if that would not make len_bytes. They come from one segment, so
+ * that the slice's time is exact. */
+static size_t take_for_slice_locked(struct pool *p, struct slice *s, size_t len_bytes,
+                                    uint8_t **bytes)
 {
     struct pool_memory *m = p->memory;
     size_t kept = s->end - s->next;
     size_t slice_bytes = slice_bytes_locked(p);
-    if (slice_bytes < len_bytes)
-        return;
-    /* From one segment if it is enough, so that the slice's time is exact. */
-    size_t more = min_size(slice_bytes - kept, ring_oldest_bytes(&m->ring));
-    if (kept + more < len_bytes)
-        more = min_size(len_bytes - kept, m->ring.held_bytes);
-    if (kept + more < len_bytes)
-        return;
-    if (kept != 0) {
+    size_t more = slice_bytes > kept ? slice_bytes - kept : 0;
+    more = min_size(more, ring_oldest_bytes(&m->ring));
+    if (more == 0 || kept + more < len_bytes)
+        return 0;
+    int64_t fetched_ns = ring_oldest_ns(&m->ring);
+    *bytes = ring_take(&m->ring, &p->ring_memory, more);
+    m->served_lately += more;
+    if (kept == 0 || fetched_ns < s->fetched_ns)
+        s->fetched_ns = fetched_ns;
+    s->epoch = atomic_load(p->epoch);
+    return more;
+}
+
+/* Moves what was taken off the ring behind the bytes that the slice holds. Without the pool's lock, because other
+ * threads would wait for it longer than for anything else that is done under it. */
+static void append_to_slice(struct pool *p, struct slice *s, uint8_t *bytes, size_t len_bytes)
+{
+    size_t kept = s->end - s->next;
+    if (kept != 0 && s->next != 0) {
         size_t stale = s->next > kept ? s->next : kept;
         memmove(s->bytes, s->bytes + s->next, kept);
         wipe_bytes(s->bytes + stale, s->end - stale);
     }
-    int64_t fetched_ns = ring_move(&m->ring, &p->ring_memory, s->bytes + kept, more);
-    m->served_lately += more;
-    if (kept == 0 || fetched_ns < s->fetched_ns)
-        s->fetched_ns = fetched_ns;
+    copy_and_wipe(s->bytes + kept, bytes, len_bytes);
+    ring_taken(&p->memory->ring);
     s->next = 0;
-    s->end = (uint32_t)(kept + more);
-    s->epoch = atomic_load(p->epoch);
+    s->end = (uint32_t)(kept + len_bytes);
 }
 
 /* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
@@ -150,6 +159,8 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
                                                            size_t len_bytes, bool *low)
 {
     struct pool_memory *m = p->memory;
+    uint8_t *bytes;
+    size_t taken = 0;
     pthread_mutex_lock(&m->lock);
     uint64_t expired_bytes = m->counts.expired_bytes;
     int64_t now_ns = expire_locked(p);
@@ -161,9 +172,11 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     bool expired = m->counts.expired_bytes != expired_bytes;
     s->checked_ns = now_ns;
     if (s->end - s->next < len_bytes && atomic_load(p->epoch) != 0)
-        refill_slice_locked(p, s, len_bytes);
+        taken = take_for_slice_locked(p, s, len_bytes, &bytes);
     *low = is_low_locked(p);
     pthread_mutex_unlock(&m->lock);
+    if (taken != 0)
+        append_to_slice(p, s, bytes, taken);
     if (expired)
         wipe_old_slices(p, now_ns);
     return s->end - s->next >= len_bytes;

@@ -24,10 +24,11 @@ uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t l
     size_t capacity = memory->capacity_bytes;
     if (ring->open_bytes != 0 || ring->count == RING_SEGMENTS)
         return NULL;
-    if (ring->count == 0)
-        ring->tail = 0;
-
     uint64_t head = ring->count == 0 ? ring->tail : oldest(ring)->start;
+    if (atomic_load(&ring->takes) != 0)
+        head = ring->takes_start;
+    else if (ring->count == 0)
+        head = ring->tail = 0;
     size_t room = capacity - (size_t)(ring->tail - head);
     size_t to_end = capacity - (size_t)(ring->tail % capacity);
     /* A few bytes before the end of the memory are not worth a call to the token, so they are skipped. */
@@ -71,22 +72,33 @@ static void remove_oldest(struct ring *ring)
     ring->count--;
 }
 
-int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf,
-                  size_t len_bytes)
+uint8_t *ring_take(struct ring *ring, const struct ring_memory *memory, size_t len_bytes)
 {
-    int64_t fetched_ns = ring_oldest_ns(ring);
+    struct segment *segment = oldest(ring);
+    uint8_t *bytes = memory->bytes + segment->start % memory->capacity_bytes;
+    if (atomic_fetch_add(&ring->takes, 1) == 0)
+        ring->takes_start = segment->start;
+    segment->start += len_bytes;
+    ring->held_bytes -= len_bytes;
+    if (segment->start == segment->end)
+        remove_oldest(ring);
+    return bytes;
+}
+
+void ring_taken(struct ring *ring)
+{
+    atomic_fetch_sub(&ring->takes, 1);
+}
+
+void ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf, size_t len_bytes)
+{
     while (len_bytes > 0 && ring->count != 0) {
-        struct segment *segment = oldest(ring);
-        size_t step = min_size(len_bytes, (size_t)(segment->end - segment->start));
-        copy_and_wipe(buf, memory->bytes + segment->start % memory->capacity_bytes, step);
-        segment->start += step;
-        ring->held_bytes -= step;
+        size_t step = min_size(len_bytes, ring_oldest_bytes(ring));
+        copy_and_wipe(buf, ring_take(ring, memory, step), step);
+        ring_taken(ring);
         buf += step;
         len_bytes -= step;
-        if (segment->start == segment->end)
-            remove_oldest(ring);
     }
-    return fetched_ns;
 }
 
 size_t ring_oldest_bytes(const struct ring *ring)

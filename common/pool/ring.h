@@ -1,6 +1,6 @@
 /* ring.h - bytes that wait to be served, oldest first, each with the time before which it was fetched.
  *
- * The owner of a ring serialises all calls. A struct ring of zero bytes is an empty ring, which is what a
+ * The owner of a ring serialises all calls but ring_taken(). A struct ring of zero bytes is an empty ring, which is what a
  * forked child finds where the ring lies in memory that fork wipes; where its bytes are and how many there
  * is room for never changes and lies outside. Positions count bytes since the ring was last empty. A byte
  * belongs to a segment, to the one open region, or to none, and then it is zero.
@@ -8,6 +8,7 @@
 #ifndef P11_PROXY_RING_H
 #define P11_PROXY_RING_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,9 @@ struct ring {
     unsigned oldest; /* index into segments */
     unsigned count;
     size_t open_bytes; /* of the region that a fetch owns, 0 if none is open */
+    atomic_uint takes; /* begun by ring_take() and not ended */
+    uint64_t
+        takes_start; /* no bytes before it are being taken; means nothing if there are no takes */
     struct segment segments[RING_SEGMENTS];
 };
 
@@ -44,10 +48,13 @@ uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t l
 void ring_close(struct ring *ring, const struct ring_memory *memory, size_t from, size_t upto,
                 int64_t fetched_ns);
 
-/* Moves len_bytes, of which at least so many are held, to buf and wipes them behind. Returns when the oldest
- * of them was fetched. */
-int64_t ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf,
-                  size_t len_bytes);
+/* Moves len_bytes, of which at least so many are held, to buf and wipes them behind. */
+void ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf, size_t len_bytes);
+
+/* Takes the first len_bytes, of which at least one and at most ring_oldest_bytes(). The caller moves and wipes them
+ * where they are, then calls ring_taken(), on any thread; until then no region opens there. */
+uint8_t *ring_take(struct ring *ring, const struct ring_memory *memory, size_t len_bytes);
+void ring_taken(struct ring *ring);
 
 /* Bytes in the oldest segment, 0 if there is none. */
 size_t ring_oldest_bytes(const struct ring *ring);

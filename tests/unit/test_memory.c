@@ -111,18 +111,28 @@ TEST(the_oldest_go_first_and_no_time_is_too_young)
         ck_assert_uint_eq(put(1, 1, 0, 100 + i), 1);
     for (int i = 0; i < 200; i++) {
         uint8_t byte;
-        ck_assert_int_le(ring_move(&ring, &memory, &byte, 1), 100 + i);
+        ck_assert_int_le(ring_oldest_ns(&ring), 100 + i);
+        ring_move(&ring, &memory, &byte, 1);
     }
     ck_assert_uint_eq(ring.held_bytes, 0);
 }
 
-TEST(a_move_across_segments_tells_the_oldest_time)
+TEST(no_region_opens_over_bytes_that_are_still_taken)
 {
-    uint8_t buf[25];
-    put(1, 10, 0, 5);
-    put(1, 20, 0, 7);
-    ck_assert_int_eq(ring_move(&ring, &memory, buf, sizeof buf), 5);
-    ck_assert_int_eq(ring_move(&ring, &memory, buf, 5), 7);
+    uint8_t buf[200];
+    size_t len;
+    put(1, CAPACITY, 0, 1);
+    uint8_t *first = ring_take(&ring, &memory, 100);
+    uint8_t *second = ring_take(&ring, &memory, CAPACITY - 100);
+    ck_assert_uint_eq(ring.held_bytes, 0);
+    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    copy_and_wipe(buf, second, 200);
+    ring_taken(&ring);
+    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    copy_and_wipe(buf, first, 100);
+    ring_taken(&ring);
+    ck_assert_ptr_eq(ring_open(&ring, &memory, 1, CAPACITY, &len), bytes);
+    ck_assert_uint_eq(len, CAPACITY);
 }
 
 /* At every alignment, and without a byte before or behind. */
