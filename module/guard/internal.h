@@ -43,9 +43,6 @@ const struct policy_rule *templates_denied(const struct policy *policy, uint64_t
                                            const struct key_type *type, const struct key_use *use,
                                            bool *unsure, CK_RV *code);
 
-/* Whether a template makes a key, and not a certificate or something else. */
-bool template_is_key(const CK_ATTRIBUTE *template, CK_ULONG count);
-
 /* Whether a template has anything that rules are about. */
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count);
 

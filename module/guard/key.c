@@ -148,16 +148,6 @@ const struct policy_rule *templates_denied(const struct policy *policy, uint64_t
     return rule;
 }
 
-bool template_is_key(const CK_ATTRIBUTE *template, CK_ULONG count)
-{
-    CK_ULONG class;
-    for (CK_ULONG i = 0; template != NULL && i < count; i++)
-        if (template[i].type == CKA_CLASS && get_number(&template[i], &class) &&
-            (class == CKO_PUBLIC_KEY || class == CKO_PRIVATE_KEY || class == CKO_SECRET_KEY))
-            return true;
-    return false;
-}
-
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count)
 {
     for (CK_ULONG i = 0; template != NULL && i < count; i++)

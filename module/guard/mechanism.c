@@ -106,10 +106,10 @@ CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSI
     struct key_info key = key_info_of(NULL);
     bool unsure;
     CK_RV code;
+    /* What is made without a type is no key; and what changes nothing of a key's size need not be asked about. */
     if (!policy_has_key_rules(policy) ||
-        (object == CK_INVALID_HANDLE
-             ? !template_is_key(template, count)
-             : !template_tells_size(template, count) || !key_find(&key, session, object)))
+        (object != CK_INVALID_HANDLE &&
+         (!template_tells_size(template, count) || !key_find(&key, session, object))))
         return CKR_OK;
     const struct policy_rule *rule =
         templates_denied(policy, NO_MECHANISM, key.type, &use, &unsure, &code);

@@ -1,9 +1,8 @@
 /* test_guard_data.c - a denied digest does not come back under a raw RSA operation, and a refused operation is over. */
-#include "fixture.h"
+#include "guarded.h"
 
 #include <string.h>
 
-#include "keyring.h"
 #include "rows.h"
 
 enum { BLOCK_BYTES = 128, OUTPUT_BYTES = 512 };
@@ -17,9 +16,7 @@ static const CK_BYTE sha256_info[51] =
     "0123456789abcdef0123456789abcdef";
 static const CK_BYTE zeros[OUTPUT_BYTES];
 
-static struct keyring *keyring;
-static const struct p11_functions *list;
-static CK_SESSION_HANDLE session;
+#define list interface_list(3, 2)
 static CK_MECHANISM mechanism;
 static const CK_BYTE *data;
 static CK_ULONG data_bytes, output_bytes;
@@ -67,15 +64,6 @@ static const struct row ways[] = {
 #include "functions.def"
 };
 enum { WAYS = sizeof ways / sizeof *ways };
-
-static void start(const char *settings)
-{
-    proxy_before("keyring", settings);
-    keyring = target_symbol("keyring");
-    list = interface_list(3, 2);
-    initialize();
-    session = open_session(0, 0);
-}
 
 static CK_RV begin_by(int way, CK_MECHANISM_TYPE type)
 {

@@ -1,23 +1,10 @@
 /* test_guard_keys.c - keys by size and curve: read once, forgotten when they may have changed. */
-#include "fixture.h"
+#include "guarded.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#include "keyring.h"
-
-static struct keyring *keyring;
-static CK_SESSION_HANDLE session, kept_session;
 static CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
-
-static void start(const char *settings)
-{
-    proxy_before("keyring", settings);
-    keyring = target_symbol("keyring");
-    initialize();
-    kept_session = open_session(0, 0);
-    session = open_session(0, 0);
-}
 
 static void has_rsa_key(CK_ULONG bits)
 {
@@ -122,9 +109,10 @@ static void happens(enum event event)
         fn->C_InitToken(0, NULL, 0, NULL);
         return;
     case LAST_SESSION_CLOSED:
-        fn->C_CloseSession(kept_session);
-        __attribute__((fallthrough));
+        fn->C_CloseSession(session);
+        break;
     case SESSION_CLOSED:
+        open_session(0, 0);
         fn->C_CloseSession(session);
         break;
     case ALL_SESSIONS_CLOSED:

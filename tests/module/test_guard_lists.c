@@ -1,5 +1,5 @@
 /* test_guard_lists.c - what the lists of mechanisms show, and how what is disabled can be written down. */
-#include "fixture.h"
+#include "guarded.h"
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -7,18 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "keyring.h"
-
 #define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
-
-static struct keyring *keyring;
-
-static void start(const char *settings)
-{
-    proxy_before("keyring", settings);
-    keyring = target_symbol("keyring");
-    initialize();
-}
 
 static void has(const CK_MECHANISM_TYPE *types, size_t count)
 {
@@ -136,7 +125,6 @@ TEST(info_says_only_what_is_permitted)
     ck_assert_uint_eq(info.flags, CKF_HW | sign | cipher);
     EXPECT(fn->C_GetMechanismInfo(0, CKM_MD5, &info), CKR_MECHANISM_INVALID);
     ck_assert(is_shown(CKM_RSA_PKCS) && !is_shown(CKM_MD5) && is_shown(CKM_AES_CBC));
-    CK_SESSION_HANDLE session = open_session(0, 0);
     EXPECT(fn->C_EncryptInit(session, &rsa, 1), CKR_MECHANISM_INVALID);
     EXPECT(fn->C_UnwrapKey(session, &rsa, 1, NULL, 0, NULL, 0, NULL), CKR_MECHANISM_INVALID);
     EXPECT(fn->C_SignInit(session, &rsa, 1), CKR_OK);
