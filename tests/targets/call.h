@@ -6,16 +6,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { /* of an argument, by its type */
-            KIND_NUMBER,
-            KIND_BYTES,
-            KIND_NUMBERS,
-            KIND_MECHANISM,
-            KIND_ATTRIBUTES,
-            KIND_ANYTHING, /* CK_VOID_PTR */
-            KIND_OTHER     /* another pointer */
-};
-
 struct call {
     enum function function;
     unsigned list; /* 240, 300 or 302 */
@@ -23,7 +13,6 @@ struct call {
     unsigned count;
     const uintptr_t *arguments;
     const char *const *names;
-    const enum kind *kinds;
 
     /* Found out on the way. */
     const struct script *script;
@@ -37,14 +26,13 @@ struct call {
 /* What each function of the three lists does. */
 CK_RV target_call(struct call *call);
 
-/* What a function's own work is: false if it is none of that file's. In life.c, slots.c, sessions.c, random.c and
- * operations.c; answers.c has an answer to everything. */
+/* What a function's own work is: false if it is none of that file's. What none of them
+ * knows is answered with CKR_OK. */
 bool life_knows(struct call *call, CK_RV *rv);
 bool slots_know(struct call *call, CK_RV *rv);
 bool sessions_know(struct call *call, CK_RV *rv);
 bool random_knows(struct call *call, CK_RV *rv);
 bool operations_know(struct call *call, CK_RV *rv);
-CK_RV any_answer(struct call *call);
 
 /* Something that no module in front of this target may do. Noted once, for the test to find. */
 void complain(const char *what, const struct call *call);
@@ -71,7 +59,6 @@ struct session {
 bool session_find(CK_SESSION_HANDLE handle, struct session *found);
 bool session_change_operation(CK_SESSION_HANDLE handle, enum function from, enum function to);
 unsigned session_count(unsigned token, bool read_write_only);
-unsigned session_calls(CK_SESSION_HANDLE handle); /* of this function, so far */
 unsigned token_login(unsigned token);
 void sessions_meet(const struct script *script); /* tokens may have been pulled out */
 void sessions_forget(void);

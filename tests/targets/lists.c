@@ -19,27 +19,18 @@ enum { INTERFACES_MOST = 128, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *
 #define VALUE_(type, n) (uintptr_t)(n)
 #define NAME(pair)      NAME_ pair
 #define NAME_(type, n)  #n
-#define KIND(pair)      KIND_ pair
-/* clang-format off */
-#define KIND_(type, n)                                                                             \
-    _Generic((type)0, CK_ULONG: KIND_NUMBER, CK_BBOOL: KIND_NUMBER, CK_BYTE *: KIND_BYTES,          \
-             CK_ULONG *: KIND_NUMBERS, CK_MECHANISM *: KIND_MECHANISM,                             \
-             CK_ATTRIBUTE *: KIND_ATTRIBUTES, CK_VOID_PTR: KIND_ANYTHING, default: KIND_OTHER)
-/* clang-format on */
 
 #define DEFINE_IN(version, name_, ...)                                                             \
     static CK_RV in_##version##_##name_(PARAMS(__VA_ARGS__))                                       \
     {                                                                                              \
         static const char *const names[] = {P11_EACH(NAME, __VA_ARGS__)};                          \
-        static const enum kind kinds[] = {P11_EACH(KIND, __VA_ARGS__)};                            \
         const uintptr_t arguments[] = {P11_EACH(VALUE, __VA_ARGS__)};                              \
         return target_call(&(struct call){.function = FUNCTION_##name_,                            \
                                           .list = version,                                         \
                                           .name = #name_,                                          \
                                           .count = sizeof arguments / sizeof *arguments,           \
                                           .arguments = arguments,                                  \
-                                          .names = names,                                          \
-                                          .kinds = kinds});                                        \
+                                          .names = names});                                        \
     }
 #define P11_UPTO       240
 #define ROW(name, ...) DEFINE_IN(240, name, __VA_ARGS__)

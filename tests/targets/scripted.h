@@ -63,7 +63,7 @@ struct target_counts {
 struct target_shared {
     /* It only grows while a target may read it; the upper bits of its end count how often it began anew. */
     char script[SCRIPT_BYTES];
-    atomic_uint script_end; /* modulo SCRIPT_BYTES */
+    atomic_uint script_end;             /* modulo SCRIPT_BYTES */
     atomic_uint hits[STATEMENTS_MOST];  /* calls that met the statement of that number */
     atomic_uint released;               /* no statement before this one holds a call any more */
     atomic_uint held;                   /* calls that are being held */

@@ -21,7 +21,6 @@ enum {
 };
 
 static atomic_uint words[SESSIONS_MOST];
-static atomic_uint calls[SESSIONS_MOST];
 static atomic_ulong highest; /* handle given so far */
 
 static struct token {
@@ -46,10 +45,8 @@ void sessions_forget_locks(void)
 void sessions_forget(void)
 {
     unsigned long upto = atomic_exchange(&highest, 0);
-    for (unsigned long i = 0; i <= upto && i < SESSIONS_MOST; i++) {
+    for (unsigned long i = 0; i <= upto && i < SESSIONS_MOST; i++)
         atomic_store_explicit(&words[i], 0, memory_order_relaxed);
-        atomic_store_explicit(&calls[i], 0, memory_order_relaxed);
-    }
     for (unsigned i = 0; i < TOKENS_MOST; i++) {
         atomic_store(&tokens[i].sessions, 0);
         atomic_store(&tokens[i].read_write, 0);
@@ -92,13 +89,6 @@ bool session_change_operation(CK_SESSION_HANDLE handle, enum function from, enum
 unsigned session_count(unsigned token, bool read_write_only)
 {
     return atomic_load(read_write_only ? &tokens[token].read_write : &tokens[token].sessions);
-}
-
-unsigned session_calls(CK_SESSION_HANDLE handle)
-{
-    return handle < SESSIONS_MOST
-               ? atomic_fetch_add_explicit(&calls[handle], 1, memory_order_relaxed)
-               : 0;
 }
 
 unsigned token_login(unsigned token)
