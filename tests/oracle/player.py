@@ -5,9 +5,9 @@ usage: player.py MODULE SCRIPT [RESERVED]
 
 A line of a script is a function and its arguments, NAME=VALUE:
     C_OpenSession slotID=slot0 flags=4 pApplication=0 Notify=0 phSession=&s1
-or "slots", which learns the slots, "interfaces", "pause MS", or "reload", which closes the module and loads it
-again. Each becomes one line of output, written at once: a module that crashes shows where. RESERVED stands in
-pReserved of the structures for C_Initialize. A value is one word:
+or "slots", which learns the slots, "pause MS", or "reload", which closes the module and loads it again. Each becomes
+one line of output, written at once: a module that crashes shows where. RESERVED stands in pReserved of the structures
+for C_Initialize. A value is one word:
     12, 0x1f     a number; 0 is also NULL
     s3, o2       the handle that a script gave that name; a handle of nothing if it has none
     slot1        the second slot of the last "slots"
@@ -100,7 +100,8 @@ class Player:
 
     def use_list(self, address, count):
         self.version = tuple(ctypes.string_at(address, 2))
-        self.functions = dict(zip(self.rows, struct.unpack(f"={count}Q", ctypes.string_at(address + WORD, count * WORD))))
+        addresses = struct.unpack(f"={count}Q", ctypes.string_at(address + WORD, count * WORD))
+        self.functions = dict(zip(self.rows, addresses))
 
     def find_list(self):
         """The newest list that we know, through the one getter or the other."""
@@ -119,24 +120,6 @@ class Player:
     def ask(self, function, *arguments):
         kind = ctypes.CFUNCTYPE(ctypes.c_ulong, *[ctypes.c_ulong] * len(arguments))
         return kind(self.functions[function])(*arguments)
-
-    def show_interfaces(self):
-        """All that the module offers, and what it says to a request for each and for some that no module offers."""
-        count, found, plain = Value(content=words(32)), Value(content=words(0)), Value(content=words(0))
-        offered = Value(content=bytes(32 * 3 * WORD))
-        rv = self.ask("C_GetInterfaceList", offered.word, count.word)
-        shown = [f"interfaces {self.ask('C_GetFunctionList', plain.word):#x} {rv:#x}",
-                 "%d.%d" % tuple(ctypes.string_at(plain.number(), 2))]
-        for name, list_, flags in struct.iter_unpack("=3Q", offered.content()[:count.number() * 3 * WORD]):
-            asked = self.ask("C_GetInterface", name, list_, found.word, flags)
-            version = "%d.%d" % tuple(ctypes.string_at(list_, 2))
-            shown.append(f"'{ctypes.string_at(name).decode()}',{version},{flags:x},{asked:#x}")
-        standard = Value(content=STANDARD).word
-        for version in ((major, minor) for minor in range(0, 50, 10) for major in (2, 3, 4)):
-            shown += [f"{self.ask('C_GetInterface', standard, Value(content=bytes(version)).word, found.word, flags):#x}"
-                      for flags in range(3)]
-        shown += [f"{self.ask('C_GetInterface', name, 0, found.word, 0):#x}" for name in (0, Value(content=b"Vendor\0").word)]
-        print(*shown, flush=True)
 
     def learn_slots(self):
         slots, count = Value(content=bytes(32 * WORD)), Value(content=words(32))
@@ -262,10 +245,6 @@ class Player:
     def line(self, command, *rest):
         if command == "slots":
             self.learn_slots()
-        elif command == "interfaces" and "C_GetInterface" in self.functions:
-            self.show_interfaces()
-        elif command == "interfaces":
-            print("no interfaces", flush=True)
         elif command == "pause":
             time.sleep(int(rest[0]) / 1000)
             print("pause", flush=True)

@@ -258,7 +258,6 @@ class Scripts(Operations):
         """A list of lines."""
         if self.odd(0.1):
             self.information()  # before C_Initialize
-            self.lines.append("interfaces")
         self.start()
         self.open_first()
         for _ in range(sequences):
