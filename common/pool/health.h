@@ -6,26 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum health_result {
-    HEALTH_GOOD,
-    HEALTH_UNWRITTEN, /* the token said CKR_OK and left the bytes, or some, as they were */
-    HEALTH_STUCK,     /* one value, many times in a row */
-    HEALTH_BIASED,    /* one value, too often */
-    HEALTH_REPEATED   /* a block came twice, or an answer begins as one of the last did */
-};
+#include <string.h>
 
 enum {
     HEALTH_RECENT = 8,
     HEALTH_WINDOW_BYTES = 32 * 1024, /* a repeated block is found within so many bytes */
     HEALTH_BLOCK_BYTES = 16,
     HEALTH_PLACES = 2 * HEALTH_WINDOW_BYTES / HEALTH_BLOCK_BYTES,
-    HEALTH_TABLES = 4
+    HEALTH_PREFILL = 0x5a
 };
 
 /*
  * What is remembered of one generator: keyed digests of how its last answers began, too short to tell what
- * they were. The tables to count in are here and not on a caller's stack. Lies in memory that fork wipes;
+ * they were. The table to search in is here and not on a caller's stack. Lies in memory that fork wipes;
  * zero bytes are a valid, forgetful state.
  */
 struct health {
@@ -34,7 +27,6 @@ struct health {
     uint64_t key[2];
     uint64_t recent[HEALTH_RECENT];
     unsigned next;
-    uint8_t counts[HEALTH_TABLES][256];
     uint16_t places[HEALTH_PLACES];
 };
 
@@ -43,13 +35,16 @@ struct health {
 void health_start(struct health *h);
 
 /* Writes to bytes what health_test() takes for "not written". To be called before the token writes there. */
-void health_prefill(uint8_t *bytes, size_t len_bytes);
+static inline void health_prefill(uint8_t *bytes, size_t len_bytes)
+{
+    memset(bytes, HEALTH_PREFILL, len_bytes);
+}
 
-/* Tests one answer of len_bytes, written over what health_prefill() wrote. Any thread. Of fewer than 8 bytes
- * it cannot tell whether they were written, and of fewer than 16 not whether they came before. */
-enum health_result health_test(struct health *h, const uint8_t *bytes, size_t len_bytes);
-
-/* "repeats itself", for a message. */
-const char *health_text(enum health_result result);
+/*
+ * Tests one answer of len_bytes, written over what health_prefill() wrote. Any thread. Of fewer than 8 bytes
+ * it cannot tell whether they were written, and of fewer than 16 not whether they came before.
+ * Returns NULL if they are good, or what the generator did, for a message: "repeats itself".
+ */
+const char *health_test(struct health *h, const uint8_t *bytes, size_t len_bytes);
 
 #endif

@@ -57,11 +57,11 @@ static bool is_about_state(CK_RV rv)
     }
 }
 
-/* Records what the tests say of an answer of len_bytes. Returns the code that its caller gets. */
-static CK_RV record_health(struct slot *slot, enum health_result result, size_t len_bytes)
+/* Records what the tests say of an answer of len_bytes: what is wrong, or NULL. Returns the code that its caller gets. */
+static CK_RV record_health(struct slot *slot, const char *wrong, size_t len_bytes)
 {
     unsigned before = atomic_load(&slot->health);
-    if (result == HEALTH_GOOD) {
+    if (wrong == NULL) {
         /* Only an answer that the same tests can judge clears a suspicion: not a shorter one. */
         if (before == SLOT_HEALTH_SUSPECT && len_bytes >= atomic_load(&slot->suspect_bytes) &&
             atomic_compare_exchange_strong(&slot->health, &before, SLOT_HEALTH_OK))
@@ -77,16 +77,16 @@ static CK_RV record_health(struct slot *slot, enum health_result result, size_t 
     if (before != SLOT_HEALTH_FAILED)
         log_write(
             first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
-            "slot %lu: the token's random generator %s; %s", slot->id, health_text(result),
+            "slot %lu: the token's random generator %s; %s", slot->id, wrong,
             first
                 ? "those bytes are thrown away, and the next ones decide"
                 : "no random bytes until C_Finalize, C_GenerateRandom fails with CKR_DEVICE_ERROR");
     return CKR_DEVICE_ERROR;
 }
 
-static enum health_result test(struct pool *pool, const uint8_t *bytes, size_t len_bytes)
+static const char *test(struct pool *pool, const uint8_t *bytes, size_t len_bytes)
 {
-    return SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : HEALTH_GOOD;
+    return SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : NULL;
 }
 
 /* One fetch. False if none is wanted. */

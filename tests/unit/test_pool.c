@@ -135,16 +135,6 @@ TEST(there_is_one_fetch_at_a_time)
     pool_fetch_end(pool, &second, 0, NULL, 0);
 }
 
-TEST(what_the_token_did_not_write_is_seen_by_the_health_test)
-{
-    struct pool_fetch f;
-    raise_target(2 * KIB);
-    take_all(8);
-    ck_assert(pool_fetch_begin(pool, 2 * KIB, 8, &f));
-    ck_assert_int_eq(health_test(pool_health(pool), f.bytes, f.len_bytes), HEALTH_UNWRITTEN);
-    pool_fetch_end(pool, &f, 0, NULL, 0);
-}
-
 static struct pool_fetch in_flight;
 
 /* Bytes in a slice, in the ring, and on their way. */
