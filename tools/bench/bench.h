@@ -1,11 +1,10 @@
-/* bench.h - what the parts of p11-proxy bench share: the request, the figures, the processes that draw. */
+/* bench.h - what the parts of p11-proxy bench share: the request, the figures, and what a process draws. */
 #ifndef P11_PROXY_BENCH_H
 #define P11_PROXY_BENCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/message.h"
 #include "bench/times.h"
@@ -51,56 +50,37 @@ struct measured {
 /* Straight to the target, or through the proxy. */
 enum way { STRAIGHT, PROXIED, WAYS };
 
-/* What a process has drawn: in memory that it shares with the parent, and that it alone writes. */
+/* What all rounds of one way have drawn. */
 struct drawn {
-    struct measured figures[FIGURES];
-    struct times times;      /* of further draws of the load, less what the clock costs */
-    char label[LABEL_BYTES]; /* of the token */
-    struct message message;  /* why it ended early; "": it did not */
+    struct measured figures[FIGURES]; /* without calls: the token does not permit it */
+    struct times times;               /* of further draws of the load, less what the clock costs */
+    uint64_t pool_draws;              /* of the load by the proxy's counters, and so is the next */
+    uint64_t all_draws;               /* 0 without counters */
+    char label[LABEL_BYTES];          /* of the token */
+    struct message message;           /* why a round ended early; "": it did not */
 };
 
-struct worker {
-    pid_t pid;  /* 0: none was started */
-    int socket; /* an order goes out, a byte comes back when it is done */
-    const char *module;
-    struct drawn *drawn;
-};
-
-struct results {
+/* What is measured of one way. All is borrowed. */
+struct subject {
+    enum way way;
     const struct request *request;
-    const struct drawn *drawn[WAYS];
-    uint64_t pool_draws; /* of the load through the proxy, and so is the next */
-    uint64_t all_draws;  /* 0 without counters */
+    const struct config *config;
+    const char *module;
+    struct drawn *drawn; /* in memory that children share */
 };
+
+/* Measures each figure once, in a process of its own, and adds that to *drawn. False, with drawn->message, if
+ * that process ended early. */
+bool measure_round(struct subject *subject);
 
 /* Prints them as text or as JSON. */
-void results_print(const struct results *results);
+void results_print(const struct request *request, const struct drawn *const drawn[WAYS]);
 
-/*
- * Starts a process that draws. False, with a message, if there can be none. A fault of its module shows
- * with the first order.
- */
-bool worker_start(struct worker *worker, enum way way, const struct request *request,
-                  const struct config *config, struct message *message);
-
-/*
- * Has it measure a figure for slice_ns, and add the result to *drawn if that counts. A figure that the
- * token does not permit, for lack of sessions, is left out. False, with drawn->message, if it ended.
- */
-bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_ns, bool counts);
-
-/* Ends it, if it was started. */
-void worker_stop(struct worker *worker);
+/* Writes a program for gnuplot that draws the latencies of both. False, with errno, if it cannot be written. */
+bool plot_write(const struct request *request, const struct drawn *const drawn[WAYS]);
 
 /* Makes C_GenerateRandom of a loaded module, in this process, take delay_ns more, as a slower token
  * would: callers wait at the same time. Call it once. False if its tables cannot be written. */
 bool simulate_delay(const struct token_module *module, int64_t delay_ns);
-
-/* Whether gnuplot can be started, and path be written; asked before anything is measured. If not, the
- * message says why. */
-bool plot_is_possible(const char *path, struct message *message);
-
-/* Draws the latencies of both as an SVG file. False with a message. */
-bool plot_write(const struct results *results, struct message *message);
 
 #endif

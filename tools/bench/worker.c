@@ -1,31 +1,30 @@
-/* worker.c - a process that draws random bytes from one module, by several threads, when it is ordered to. */
+/* worker.c - a process that draws random bytes from one module, by several threads, for each figure. */
 #include "bench/bench.h"
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "counters/counters.h"
 
 enum {
     SLOTS_MOST = 64,
     CLOCK_TRIES = 1000,
     CLOCK_LOOKS_NS = 20 * 1000, /* the clock is read so often where draws are not timed singly */
     BATCH_LEAST = 64,           /* fewer draws are over too soon to be timed */
-    BURST_DRAWS = 1000
+    BURST_DRAWS = 1000,
+    WARM_UPS = 3 /* in which the proxy learns how many bytes it can ask the token for */
 };
 
-struct order {
-    unsigned figure;
-    int64_t slice_ns;
-    bool counts;
-};
+/* The load has one long slice, each figure a short one. */
+static const int64_t LOAD_NS = 150 * NS_PER_MS, FIGURE_NS = 20 * NS_PER_MS;
+static const struct timespec PAUSE = {.tv_nsec = 500 * NS_PER_MS};
 
 struct worker_thread {
-    const struct order *order;
+    unsigned figure;
+    int64_t slice_ns;
     pthread_t handle;
     CK_SESSION_HANDLE session;
     CK_RV rv;
@@ -146,8 +145,7 @@ static void time_sessions(struct worker_thread *thread, int64_t until_ns, bool d
 static void *work(void *context)
 {
     struct worker_thread *thread = context;
-    int64_t slice_ns = thread->order->slice_ns;
-    enum operation operation = figures[thread->order->figure].operation;
+    enum operation operation = figures[thread->figure].operation;
     bool is_first = thread == threads;
     thread->function = "C_OpenSession";
     thread->session = own.session;
@@ -157,9 +155,9 @@ static void *work(void *context)
     if (thread->bytes == NULL)
         return NULL;
     thread->function = "C_GenerateRandom";
-    int64_t until_ns = clock_exact_ns() + slice_ns;
-    if (thread->order->figure == FIGURE_LOAD) /* half the time for each way */
-        time_each(thread, until_ns - slice_ns / 2);
+    int64_t until_ns = clock_exact_ns() + thread->slice_ns;
+    if (thread->figure == FIGURE_LOAD) /* half the time for each way */
+        time_each(thread, until_ns - thread->slice_ns / 2);
     if (operation == OPERATION_CYCLE || operation == OPERATION_FIRST)
         time_sessions(thread, until_ns, operation == OPERATION_FIRST);
     else
@@ -170,16 +168,20 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Draws as ordered, and adds the result to own.drawn if it counts and all threads could draw. */
-static void draw_figure(const struct order *order, const struct request *request)
+/* Draws, and adds the result to own.drawn if it counts and all threads could draw. */
+static void draw_figure(unsigned index, const struct request *request, bool counts)
 {
-    const struct figure *figure = &figures[order->figure];
-    bool is_load = order->figure == FIGURE_LOAD, worked = true;
+    const struct figure *figure = &figures[index];
+    bool is_load = index == FIGURE_LOAD, worked = true;
     unsigned long count = is_load ? request->threads : figure->threads;
     own.clock_ns = cost_of_clock();
+    if (figure->operation == OPERATION_BURST)
+        nanosleep(&PAUSE, NULL);
     for (struct worker_thread *thread = threads; thread < threads + count; thread++) {
-        *thread = (struct worker_thread){
-            .order = order, .size_bytes = is_load ? request->size_bytes : figure->size_bytes};
+        *thread = (struct worker_thread){.figure = index,
+                                         .slice_ns = is_load ? LOAD_NS : FIGURE_NS,
+                                         .size_bytes =
+                                             is_load ? request->size_bytes : figure->size_bytes};
         if (pthread_create(&thread->handle, NULL, work, thread) != 0)
             give_up_because("so many threads cannot be made");
     }
@@ -189,10 +191,30 @@ static void draw_figure(const struct order *order, const struct request *request
         if (thread->rv != CKR_OK && is_load)
             give_up(thread->function, thread->rv);
     }
-    for (unsigned long i = 0; i < count && order->counts && worked; i++) {
-        add(&own.drawn->figures[order->figure], &threads[i].measured);
+    for (unsigned long i = 0; i < count && counts && worked; i++) {
+        add(&own.drawn->figures[index], &threads[i].measured);
         times_merge(&own.drawn->times, &threads[i].times);
     }
+}
+
+/* Adds the draws of this process until now, or takes them off: sign is 1 or -1. */
+static void count_draws(int sign)
+{
+    uint64_t factor = (uint64_t)sign; /* modulo 2^64 */
+    struct counted_list list;
+    pid_t pid = getpid();
+    counters_find(&list, &pid, 1, /* complaints= */ NULL);
+    for (size_t i = 0; i < list.count; i++) {
+        const struct statistics *counters = list.proxies[i].counters;
+        for (size_t slot = 0; slot < counters->slot_count; slot++) {
+            const struct statistics_calls *calls = &counters->slots[slot].calls;
+            uint64_t pool_draws = counters->slots[slot].pool.pool_draws;
+            own.drawn->pool_draws += factor * pool_draws;
+            own.drawn->all_draws +=
+                factor * (pool_draws + calls->token_draws + calls->failed_draws);
+        }
+    }
+    counters_free(&list);
 }
 
 /* Opens a session with a token, and sees whether it draws. */
@@ -250,83 +272,48 @@ static void check_delay(int64_t delay_ns)
         give_up_because("its C_GenerateRandom cannot be made slower");
 }
 
-static void obey(enum way way, const struct request *request, const struct config *config,
-                 const char *path, int orders)
+/* In a child. */
+static void measure_all(void *context)
 {
+    const struct subject *subject = context;
+    const struct request *request = subject->request;
     struct token_module module;
     struct message message;
-    struct order order;
     bool locks;
-    if (request->simulate_ns > 0 && (token_load(&module, config->target, &message) != 0 ||
+    own.drawn = subject->drawn;
+    dup2(STDERR_FILENO, STDOUT_FILENO); /* for what the module prints */
+    if (request->simulate_ns > 0 && (token_load(&module, subject->config->target, &message) != 0 ||
                                      !simulate_delay(&module, request->simulate_ns)))
         give_up_because("its C_GenerateRandom cannot be made slower");
-    if (token_load(&module, path, &message) != 0)
+    if (token_load(&module, subject->module, &message) != 0)
         give_up_because(message.text);
-    CK_RV rv = token_start(&module, way == STRAIGHT ? config->target_init : NULL, &locks);
+    CK_RV rv = token_start(&module, subject->way == STRAIGHT ? subject->config->target_init : NULL,
+                           &locks);
     if (rv != CKR_OK)
         give_up("C_Initialize", rv);
     if (!locks && request->threads > 1)
         give_up_because("it does not work with several threads");
-    if (way == STRAIGHT && token_is_started(request->common.module_path))
+    if (subject->way == STRAIGHT && token_is_started(request->common.module_path))
         give_up_because("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
                         "check says what to do");
     own.list = module.list;
     find_slot();
     if (request->simulate_ns > 0)
         check_delay(request->simulate_ns);
-    while (read(orders, &order, sizeof order) == sizeof order) {
-        /* Where several threads do not work, the figures for them are left out. */
-        if (locks || figures[order.figure].threads <= 1)
-            draw_figure(&order, request);
-        if (write(orders, "", 1) != 1)
-            break;
-    }
+    for (int i = 0; i < WARM_UPS && subject->way == PROXIED; i++)
+        draw_figure(FIGURE_LOAD, request, /* counts= */ false);
+    count_draws(-1);
+    draw_figure(FIGURE_LOAD, request, /* counts= */ true);
+    count_draws(1);
+    /* Where several threads do not work, the figures for them are left out. */
+    for (unsigned i = FIGURE_LOAD + 1; i < FIGURES; i++)
+        if (locks || figures[i].threads <= 1)
+            draw_figure(i, request, /* counts= */ true);
     module.list->C_Finalize(NULL);
-    _exit(EXIT_SUCCESS);
 }
 
-bool worker_start(struct worker *worker, enum way way, const struct request *request,
-                  const struct config *config, struct message *message)
+bool measure_round(struct subject *subject)
 {
-    int ends[2];
-    void *memory = mmap(NULL, sizeof *worker->drawn, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    *worker =
-        (struct worker){.module = way == STRAIGHT ? config->target : request->common.module_path};
-    if (memory != MAP_FAILED && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-        own.drawn = worker->drawn = memory;
-        worker->socket = ends[0];
-        fflush(NULL);
-        worker->pid = fork();
-        if (worker->pid == 0) {
-            close(ends[0]);
-            dup2(STDERR_FILENO, STDOUT_FILENO); /* for what the module prints */
-            obey(way, request, config, worker->module, ends[1]);
-        }
-        close(ends[1]);
-    }
-    if (worker->pid <= 0)
-        message_set(message, "no process can be made: %m");
-    return worker->pid > 0;
-}
-
-bool worker_measure(const struct worker *worker, unsigned figure, int64_t slice_ns, bool counts)
-{
-    struct order order = {.figure = figure, .slice_ns = slice_ns, .counts = counts};
-    char done;
-    if (send(worker->socket, &order, sizeof order, MSG_NOSIGNAL) == sizeof order &&
-        read(worker->socket, &done, 1) == 1)
-        return true;
-    if (worker->drawn->message.text[0] == '\0')
-        message_set(&worker->drawn->message, "it ended the process that had loaded it");
-    return false;
-}
-
-void worker_stop(struct worker *worker)
-{
-    if (worker->pid <= 0)
-        return;
-    shutdown(worker->socket, SHUT_WR); /* a copy in the other process does not count */
-    waitpid(worker->pid, NULL, 0);
-    close(worker->socket);
+    message_set(&subject->drawn->message, "it ended the process that had loaded it");
+    return in_child(measure_all, subject) == 0;
 }
