@@ -155,27 +155,12 @@ static name_id name_of(struct compiler *c, const struct policy_rule *at, const s
         return NO_NAME;
     }
     id = names_add(names, item->name, item->name_len);
-    if (id == NO_NAME)
-        *rc = report_no_memory(&c->report);
-    if (id != NO_NAME && kind == NUMBER_RIGHT) {
+    if (kind == NUMBER_RIGHT) {
         names->name[id].number = number;
         names->name[id].kinds = IS_MECHANISM | HAS_SIZE;
         names->name[id].uses = FOR_ANY;
     }
     return id;
-}
-
-static struct rule *add_rule(struct policy *policy)
-{
-    if (policy->rule_count == policy->rule_room) {
-        size_t room = policy->rule_room != 0 ? 2 * policy->rule_room : 64;
-        struct rule *more = reallocarray(policy->rule, room, sizeof *more);
-        if (more == NULL)
-            return NULL;
-        policy->rule = more;
-        policy->rule_room = room;
-    }
-    return &policy->rule[policy->rule_count++];
 }
 
 /* Whether earlier rules in force deny all that this one does. */
@@ -211,9 +196,7 @@ static int compile_item(struct compiler *c, const struct list *list, const struc
     if (rc != 0)
         return rc;
 
-    struct rule *rule = add_rule(policy);
-    if (rule == NULL)
-        return report_no_memory(&c->report);
+    struct rule *rule = &policy->rule[policy->rule_count++];
     *rule = (struct rule){.shown = *at,
                           .no_effect = no_effect,
                           .group = policy->names->name[id].group,
@@ -292,14 +275,20 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
 {
     struct policy *policy = c->policy;
     struct policy_rule named = {sources->file, sources->file_from, FILE_KEY, sources->file_line};
-    size_t rules_before = 0;
-    int rc = names_create(&policy->names) == 0 ? 0 : report_no_memory(&c->report);
-
+    size_t rules_before = 0, items = 0;
     /* All files first, because any list may include what stands in one of them. */
-    if (rc == 0)
-        rc = lists_add_inline(&policy->lists, sources, &c->report);
+    int rc = lists_add_inline(&policy->lists, sources, &c->report);
+
     if (rc == 0 && sources->file != NULL)
         rc = lists_add_file(&policy->lists, &named, &c->report);
+    if (rc != 0)
+        return rc;
+    for (size_t i = 0; i < policy->lists.count; i++)
+        items += policy->lists.list[i].count;
+    policy->names = names_create(items);
+    policy->rule = calloc(items + 1, sizeof *policy->rule);
+    if (policy->names == NULL || policy->rule == NULL)
+        return report_no_memory(&c->report);
     for (size_t i = 0; i < policy->lists.count && rc == 0; i++) {
         const struct list *list = &policy->lists.list[i];
         if (list->key == NULL || strcmp(list->key, CURVES_KEY) != 0)
@@ -316,7 +305,6 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
         rc = build_verdicts(policy, &c->report);
     if (rc == 0)
         rc = build_key_rules(policy, &c->report);
-    build_concerned(policy);
     return rc;
 }
 
@@ -373,7 +361,6 @@ void policy_free(struct policy *policy)
     lists_free(&policy->lists);
     names_free(policy->names);
     free(policy->denied);
-    free(policy->size);
     free(policy->rule);
     free(policy);
 }

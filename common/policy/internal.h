@@ -10,6 +10,9 @@
 /* Standard mechanism numbers end far below (0x403a in PKCS#11 3.2); others have no bit. */
 #define STANDARD_NUMBERS 0x8000u
 
+/* What else may be asked about a mechanism, beside FOR_...: some rule is about its keys; its parameter names more. */
+enum { LOOKS_AT_KEYS = 1 << USES, LOOKS_AT_PARAMETER = 2 << USES };
+
 /* Rules are told by 1 + their index, 0 being none. */
 typedef uint32_t rule_id;
 #define NO_RULE 0u
@@ -40,10 +43,7 @@ struct size_rule {
 };
 
 struct policy {
-    uint64_t standard[USES][STANDARD_NUMBERS / 64]; /* a bit set: denied */
-    uint64_t keyed[STANDARD_NUMBERS / 64];          /* a bit set: some rule looks at its keys */
-    uint64_t concerned[STANDARD_NUMBERS /
-                       64]; /* a bit set: one of the others, or its parameter names more */
+    uint8_t standard[STANDARD_NUMBERS]; /* FOR_... that are denied, LOOKS_AT_... */
 
     struct denied *denied; /* hash of all that are denied */
     uint64_t denied_mask;
@@ -52,10 +52,10 @@ struct policy {
     struct names *names;
     struct lists lists;
     struct rule *rule;
-    size_t rule_count, rule_room;
+    size_t rule_count;
 
-    struct size_rule *size; /* sorted by subject, number and rule */
-    size_t size_count, size_room;
+    struct size_rule size[SIZE_RULES_MAX]; /* sorted by subject, number and rule */
+    size_t size_count;
 
     rule_id curve[CURVES];
     rule_id spelled_out[CURVES]; /* explicit parameters with the order of that curve */
@@ -85,6 +85,5 @@ static inline void earlier_rule(rule_id *rule, rule_id other)
 /* Build from the rules what is looked at later. 0 or a negative errno value, with a message. */
 int build_verdicts(struct policy *policy, struct report *report);
 int build_key_rules(struct policy *policy, struct report *report);
-void build_concerned(struct policy *policy); /* after the others */
 
 #endif

@@ -51,27 +51,30 @@ static bool take(struct der *in, uint8_t tag, struct der *content)
     return true;
 }
 
-/* Whether an OID's content, which has no other form in DER, is the dotted one. */
-static bool is_oid(struct der oid, const char *dotted)
+enum {
+    TEXT_BYTES = 160
+}; /* of an order in hexadecimal, of an OID, of a name: more than any in the tables */
+
+/* An OID's content, which has no other form in DER, as dotted text; "" if it is none or too long. */
+static void dotted(char text[TEXT_BYTES], struct der oid)
 {
-    char text[64] = "";
     size_t len = 0;
     unsigned long arc = 0;
-    bool first = true;
 
-    for (size_t i = 0; i < oid.len_bytes && len + 24 < sizeof text; i++) {
+    for (size_t i = 0; i < oid.len_bytes && len + 24 < TEXT_BYTES; i++) {
         if (arc == 0 && oid.bytes[i] == 0x80)
-            return false;
+            break;
         arc = arc << 7 | (oid.bytes[i] & 0x7f);
         if (oid.bytes[i] & 0x80)
             continue;
         unsigned long top = arc / 40 < 2 ? arc / 40 : 2;
-        len += (size_t)(first ? snprintf(text, sizeof text, "%lu.%lu", top, arc - 40 * top)
-                              : snprintf(text + len, sizeof text - len, ".%lu", arc));
-        first = false;
+        len += (size_t)(len == 0 ? sprintf(text, "%lu.%lu", top, arc - 40 * top)
+                                 : sprintf(text + len, ".%lu", arc));
         arc = 0;
+        if (i + 1 == oid.len_bytes)
+            return;
     }
-    return len > 0 && strcmp(text, dotted) == 0;
+    text[0] = '\0';
 }
 
 uint64_t number_bits(const uint8_t *number, size_t number_bytes)
@@ -91,20 +94,15 @@ uint64_t curve_bits(const struct curve *curve)
     return 4 * strlen(curve->order) - (uint64_t)(__builtin_clz(top) - 28);
 }
 
-static bool is_order(struct der order, const char *hexadecimal)
+/* A big-endian number as the tables have orders: lower case, without leading zeros; "" if it is too long. */
+static void hexadecimal(char text[TEXT_BYTES], struct der number)
 {
-    static const char digits[] = "0123456789abcdef";
-    size_t len = strlen(hexadecimal);
+    size_t len = 0;
 
-    if (len > 2 * order.len_bytes)
-        return false;
-    for (size_t i = 0; i < 2 * order.len_bytes; i++) {
-        size_t from_end = 2 * order.len_bytes - i;
-        uint8_t nibble = i % 2 ? order.bytes[i / 2] & 15 : order.bytes[i / 2] >> 4;
-        if (digits[nibble] != (from_end > len ? '0' : hexadecimal[len - from_end]))
-            return false;
-    }
-    return true;
+    for (size_t i = 0; i < number.len_bytes && len + 2 < TEXT_BYTES; i++)
+        if (len > 0 || number.bytes[i] != 0)
+            len += (size_t)sprintf(text + len, len > 0 ? "%02x" : "%x", number.bytes[i]);
+    text[len + 2 < TEXT_BYTES ? len : 0] = '\0';
 }
 
 /* The order in ECParameters (X9.62): version, fieldID, curve, base, order, cofactor. */
@@ -120,23 +118,25 @@ static bool take_order(struct der parameters, struct der *order)
 void key_info_params(struct key_info *key, const uint8_t *params, size_t params_bytes)
 {
     struct der in = {params, params_bytes}, value, order;
-    bool is_name, by_order = false, by_oid = take(&in, DER_OID, &value);
+    char oid[TEXT_BYTES] = "", in_hex[TEXT_BYTES] = "";
+    bool is_name = false;
 
-    is_name =
-        !by_oid && (take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value));
-    if (!by_oid && !is_name)
-        by_order = take(&in, DER_SEQUENCE, &value) && take_order(value, &order);
-
-    key->has_params = true;
-    key->spelled_out = by_order;
-    key->curve = NULL;
-    key->bits = by_order ? number_bits(order.bytes, order.len_bytes) : BITS_UNKNOWN;
-    for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++) {
-        if ((by_oid && is_oid(value, curves[i].oid)) ||
-            (is_name && has_name(curves[i].names, (const char *)value.bytes, value.len_bytes)) ||
-            (by_order && is_order(order, curves[i].order)))
-            key->curve = &curves[i];
+    *key = (struct key_info){
+        .type = key->type, .bits = BITS_UNKNOWN, .set = key->set, .has_params = true};
+    if (take(&in, DER_OID, &value)) {
+        dotted(oid, value);
+    } else if (take(&in, DER_SEQUENCE, &value) && take_order(value, &order)) {
+        key->spelled_out = true;
+        key->bits = number_bits(order.bytes, order.len_bytes);
+        hexadecimal(in_hex, order);
+    } else {
+        is_name = take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value);
     }
+    for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++)
+        if ((*oid != '\0' && strcmp(oid, curves[i].oid) == 0) ||
+            (is_name && has_name(curves[i].names, (const char *)value.bytes, value.len_bytes)) ||
+            strcmp(in_hex, curves[i].order) == 0)
+            key->curve = &curves[i];
     if (key->curve != NULL)
         key->bits = curve_bits(key->curve);
 }
@@ -144,13 +144,15 @@ void key_info_params(struct key_info *key, const uint8_t *params, size_t params_
 const struct digest *digest_info_find(const uint8_t *data, size_t data_bytes)
 {
     struct der in = {data, data_bytes}, info, algorithm, oid, digest;
+    char text[TEXT_BYTES];
 
     if (data == NULL || !take(&in, DER_SEQUENCE, &info) || in.len_bytes != 0 ||
         !take(&info, DER_SEQUENCE, &algorithm) || !take(&info, DER_OCTET_STRING, &digest) ||
         info.len_bytes != 0 || !take(&algorithm, DER_OID, &oid))
         return NULL;
+    dotted(text, oid);
     for (size_t i = 0; i < DIGESTS; i++)
-        if (is_oid(oid, digests[i].oid))
+        if (strcmp(text, digests[i].oid) == 0)
             return &digests[i];
     return NULL;
 }

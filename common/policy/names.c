@@ -1,7 +1,6 @@
 /* names.c - the names of all tables, their synonyms, and how a name is taken apart. */
 #include "policy/names.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,8 @@
 #include "base/words.h"
 
 enum {
-    FIRST_NAMES =
-        2048,          /* more than the tables hold, so that most lists need no second allocation */
-    NEAREST_BYTES = 64 /* a longer word is no mistyped name */
+    TABLE_NAMES = 2048, /* more than the tables hold */
+    NEAREST_BYTES = 64  /* a longer word is no mistyped name */
 };
 
 static const char *const synonyms[] = {
@@ -21,11 +19,11 @@ static const char *const synonyms[] = {
 };
 
 static const struct {
-    const char *pattern, *reason;
+    const char *reason, *patterns;
 } words[] = {
-#define WORD(pattern, reason) {pattern, reason},
+#define WORDS(reason, patterns) {reason, patterns},
 #include "policy/words.def"
-#undef WORD
+#undef WORDS
 };
 
 /* FNV-1a of the text in lower case; what else the bit makes equal is told apart by comparing. */
@@ -56,30 +54,6 @@ name_id names_find(const struct names *names, const char *text, size_t len)
     return *bucket_of(names, text, len, hash_of(text, len));
 }
 
-/* Doubles both arrays. */
-static bool grow(struct names *names)
-{
-    uint32_t room = names->room != 0 ? 2 * names->room : FIRST_NAMES;
-    struct name *more = reallocarray(names->name, room, sizeof *more);
-    name_id *buckets = calloc(2 * (size_t)room, sizeof *buckets);
-
-    if (more != NULL)
-        names->name = more;
-    if (more == NULL || buckets == NULL) {
-        free(buckets);
-        return false;
-    }
-    free(names->bucket);
-    names->bucket = buckets;
-    names->room = room;
-    names->mask = 2 * room - 1;
-    if (names->count == 0)
-        more[names->count++] = (struct name){.text = "", .number = NO_MECHANISM};
-    for (name_id id = 1; id < names->count; id++)
-        *bucket_of(names, more[id].text, more[id].len, more[id].hash) = id;
-    return true;
-}
-
 name_id names_add(struct names *names, const char *text, size_t len)
 {
     uint32_t hash = hash_of(text, len);
@@ -87,11 +61,8 @@ name_id names_add(struct names *names, const char *text, size_t len)
 
     if (*bucket != NO_NAME)
         return *bucket;
-    if (names->count == names->room) {
-        if (!grow(names))
-            return NO_NAME;
-        bucket = bucket_of(names, text, len, hash);
-    }
+    if (names->count == names->room)
+        return NO_NAME;
     name_id id = *bucket = names->count++;
     names->name[id] = (struct name){
         .text = text, .len = (uint32_t)len, .hash = hash, .number = NO_MECHANISM, .group = id};
@@ -147,16 +118,27 @@ static bool add_tables(struct names *names)
     return ok;
 }
 
-int names_create(struct names **names)
+struct names *names_create(size_t more)
 {
     struct names *made = calloc(1, sizeof *made);
+    uint32_t room = TABLE_NAMES, buckets = 2 * TABLE_NAMES;
 
-    if (made == NULL || !grow(made) || !add_tables(made)) {
-        names_free(made);
-        return -ENOMEM;
+    room += (uint32_t)more;
+    while (buckets < 2 * room)
+        buckets *= 2;
+    if (made != NULL)
+        *made = (struct names){.name = calloc(room, sizeof *made->name),
+                               .bucket = calloc(buckets, sizeof *made->bucket),
+                               .mask = buckets - 1,
+                               .room = room,
+                               .count = 1};
+    if (made != NULL && made->name != NULL && made->bucket != NULL) {
+        made->name[NO_NAME] = (struct name){.text = "", .number = NO_MECHANISM};
+        if (add_tables(made))
+            return made;
     }
-    *names = made;
-    return 0;
+    names_free(made);
+    return NULL;
 }
 
 void names_free(struct names *names)
@@ -182,10 +164,14 @@ bool names_stand_for(const struct names *names, name_id group, const char *row_n
 const char *word_reason(const char *text, size_t len)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t fixed = strcspn(words[i].pattern, "*");
-        bool open = words[i].pattern[fixed] == '*';
-        if ((open ? len >= fixed : len == fixed) && same_text(text, words[i].pattern, fixed))
-            return words[i].reason;
+        const char *pattern = NULL;
+        size_t pattern_len;
+        while (next_name(words[i].patterns, &pattern, &pattern_len)) {
+            bool is_open = pattern[pattern_len - 1] == '*';
+            size_t fixed = pattern_len - is_open;
+            if ((is_open ? len >= fixed : len == fixed) && same_text(text, pattern, fixed))
+                return words[i].reason;
+        }
     }
     return NULL;
 }

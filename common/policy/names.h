@@ -38,8 +38,8 @@ struct names {
     uint32_t mask;
 };
 
-/* Makes *names of what the tables hold. The caller ends it with names_free(). 0 or -ENOMEM. */
-int names_create(struct names **names);
+/* What the tables hold, with room for more names. The caller ends it with names_free(). NULL without memory. */
+struct names *names_create(size_t more);
 
 /* Takes NULL and half-built ones. */
 void names_free(struct names *names);
@@ -49,7 +49,7 @@ name_id names_find(const struct names *names, const char *text, size_t len);
 
 /*
  * The same, and the name is added if it is new. text is borrowed and must outlive names; it needs no
- * final NUL. NO_NAME if there is no memory. Not beside another thread.
+ * final NUL. NO_NAME if there is no room. Not beside another thread.
  */
 name_id names_add(struct names *names, const char *text, size_t len);
 

@@ -15,15 +15,8 @@ static bool add(struct policy *policy, const struct item *item, rule_id id,
                 enum size_subject subject, uint64_t number, enum key_size_from size_from)
 {
     for (size_t i = 0; i < item->denied_count; i++) {
-        if (policy->size_count == policy->size_room) {
-            size_t room = policy->size_room != 0 ? 2 * policy->size_room : 16;
-            struct size_rule *more =
-                room <= SIZE_RULES_MAX ? reallocarray(policy->size, room, sizeof *more) : NULL;
-            if (more == NULL)
-                return false;
-            policy->size = more;
-            policy->size_room = room;
-        }
+        if (policy->size_count == SIZE_RULES_MAX)
+            return false;
         policy->size[policy->size_count++] =
             (struct size_rule){subject, number, item->denied[i], id};
     }
@@ -113,7 +106,7 @@ static void mark_keyed(struct policy *policy)
                        row->uses != FOR_DIGEST;
         if (row->number < STANDARD_NUMBERS && policy->keyed_sizes != 0 &&
             (any_key || policy->keyed_sizes >> row->size_from & 1))
-            policy->keyed[row->number / 64] |= UINT64_C(1) << row->number % 64;
+            policy->standard[row->number] |= LOOKS_AT_KEYS;
     }
 }
 
@@ -124,8 +117,7 @@ int build_key_rules(struct policy *policy, struct report *report)
             !spread(policy, id))
             return report_error(report, shown(policy, id), -EINVAL,
                                 "is one key-size rule more than can be held");
-    if (policy->size_count > 0)
-        qsort(policy->size, policy->size_count, sizeof *policy->size, by_subject);
+    qsort(policy->size, policy->size_count, sizeof *policy->size, by_subject);
 
     for (size_t i = 0; i < CURVES; i++) {
         earlier_rule(&policy->any_curve, policy->curve[i]);
@@ -149,7 +141,7 @@ bool policy_has_key_rules(const struct policy *policy)
 
 bool policy_looks_at_keys_of(const struct policy *policy, uint64_t mechanism)
 {
-    return mechanism < STANDARD_NUMBERS ? policy->keyed[mechanism / 64] >> mechanism % 64 & 1
+    return mechanism < STANDARD_NUMBERS ? (policy->standard[mechanism] & LOOKS_AT_KEYS) != 0
                                         : policy->keyed_sizes != 0;
 }
 

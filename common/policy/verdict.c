@@ -28,46 +28,49 @@ static void deny(struct policy *policy, uint64_t number, uint8_t uses, rule_id r
             continue;
         earlier_rule(&bucket->rule[use], rule);
         if (number < STANDARD_NUMBERS)
-            policy->standard[use][number / 64] |= UINT64_C(1) << number % 64;
+            policy->standard[number] |= (uint8_t)(1u << use);
     }
 }
 
-/* Calls for each rule in force under one of a row's names that is not about sizes. */
-typedef void each_rule(struct policy *policy, rule_id id, const void *context);
-
-static void for_each_rule(struct policy *policy, const char *names, each_rule *call,
-                          const void *context)
+/* The next rule in force under one of a row's names that is not about sizes; begin with *name NULL, *rule NO_RULE. */
+static bool next_rule(const struct policy *policy, const char *names, const char **name,
+                      size_t *len, rule_id *rule)
 {
+    if (*rule != NO_RULE)
+        *rule = rule_at(policy, *rule)->next;
+    for (;; *rule = rule_at(policy, *rule)->next) {
+        while (*rule == NO_RULE) {
+            if (!next_name(names, name, len))
+                return false;
+            *rule = names_group(policy->names, names_find(policy->names, *name, *len))->in_force;
+        }
+        if (!rule_at(policy, *rule)->has_sizes)
+            return true;
+    }
+}
+
+static rule_id first_rule(const struct policy *policy, const char *names)
+{
+    rule_id first = NO_RULE, rule = NO_RULE;
     const char *name = NULL;
     size_t len;
 
-    while (next_name(names, &name, &len)) {
-        name_id id = names_find(policy->names, name, len);
-        for (rule_id rule = names_group(policy->names, id)->in_force; rule != NO_RULE;
-             rule = rule_at(policy, rule)->next)
-            if (!rule_at(policy, rule)->has_sizes)
-                call(policy, rule, context);
-    }
+    while (next_rule(policy, names, &name, &len, &rule))
+        earlier_rule(&first, rule);
+    return first;
 }
 
-static void deny_row(struct policy *policy, rule_id id, const void *context)
+static void deny_row(struct policy *policy, const struct mechanism *row)
 {
-    const struct mechanism *row = context;
-    uint8_t uses = rule_at(policy, id)->uses;
+    rule_id rule = NO_RULE;
+    const char *name = NULL;
+    size_t len;
 
-    if (uses & row->uses)
-        deny(policy, row->number, uses, id);
-}
-
-static void deny_curve(struct policy *policy, rule_id id, const void *context)
-{
-    earlier_rule(&policy->curve[(const struct curve *)context - curves], id);
-}
-
-static void deny_set(struct policy *policy, rule_id id, const void *context)
-{
-    earlier_rule(&policy->parameter_set[(const struct parameter_set *)context - parameter_sets],
-                 id);
+    if (row->more != MORE_NONE && row->number < STANDARD_NUMBERS)
+        policy->standard[row->number] |= LOOKS_AT_PARAMETER;
+    while (next_rule(policy, row->names, &name, &len, &rule))
+        if (rule_at(policy, rule)->uses & row->uses)
+            deny(policy, row->number, rule_at(policy, rule)->uses, rule);
 }
 
 int build_verdicts(struct policy *policy, struct report *report)
@@ -81,11 +84,11 @@ int build_verdicts(struct policy *policy, struct report *report)
     if (policy->denied == NULL)
         return report_no_memory(report);
     for (size_t i = 0; i < MECHANISMS; i++)
-        for_each_rule(policy, mechanisms[i].names, deny_row, &mechanisms[i]);
+        deny_row(policy, &mechanisms[i]);
     for (size_t i = 0; i < CURVES; i++)
-        for_each_rule(policy, curves[i].names, deny_curve, &curves[i]);
+        policy->curve[i] = first_rule(policy, curves[i].names);
     for (size_t i = 0; i < PARAMETER_SETS; i++)
-        for_each_rule(policy, parameter_sets[i].name, deny_set, &parameter_sets[i]);
+        policy->parameter_set[i] = first_rule(policy, parameter_sets[i].name);
     /* Numbers that no row has. */
     for (rule_id id = 1; id <= policy->rule_count; id++) {
         const struct rule *rule = rule_at(policy, id);
@@ -96,22 +99,9 @@ int build_verdicts(struct policy *policy, struct report *report)
     return 0;
 }
 
-void build_concerned(struct policy *policy)
-{
-    for (size_t i = 0; i < STANDARD_NUMBERS / 64; i++) {
-        policy->concerned[i] = policy->keyed[i];
-        for (int use = 0; use < USES; use++)
-            policy->concerned[i] |= policy->standard[use][i];
-    }
-    for (size_t i = 0; i < MECHANISMS; i++)
-        if (mechanisms[i].more != MORE_NONE && mechanisms[i].number < STANDARD_NUMBERS)
-            policy->concerned[mechanisms[i].number / 64] |= UINT64_C(1)
-                                                            << mechanisms[i].number % 64;
-}
-
 bool policy_concerns(const struct policy *policy, uint64_t number)
 {
-    return number >= STANDARD_NUMBERS || (policy->concerned[number / 64] >> number % 64 & 1) != 0;
+    return number >= STANDARD_NUMBERS || policy->standard[number] != 0;
 }
 
 bool policy_is_audit(const struct policy *policy)
@@ -122,8 +112,7 @@ bool policy_is_audit(const struct policy *policy)
 const struct policy_rule *policy_mechanism(const struct policy *policy, uint64_t number,
                                            enum mechanism_use use)
 {
-    if (policy == NULL ||
-        (number < STANDARD_NUMBERS && !(policy->standard[use][number / 64] >> number % 64 & 1)))
+    if (policy == NULL || (number < STANDARD_NUMBERS && !(policy->standard[number] >> use & 1)))
         return NULL;
     return shown(policy, denied_bucket(policy, number)->rule[use]);
 }

@@ -108,12 +108,12 @@ static struct json_object *json_verdict(const char *text, const struct verdict_o
 
 static int ask(const struct common_options *request, const struct policy *policy, char **texts)
 {
-    struct names *names;
+    struct names *names = names_create(0);
     struct verdict_of_name verdict;
     bool audit = policy_is_audit(policy);
     int code = EXIT_FINE;
 
-    if (names_create(&names) != 0) {
+    if (names == NULL) {
         fputs("p11-proxy policy: out of memory\n", stderr);
         return EXIT_USAGE;
     }
