@@ -17,17 +17,14 @@ static inline void wipe_bytes(void *bytes, size_t len_bytes)
     __asm__ __volatile__("" : : "r"(bytes) : "memory");
 }
 
-typedef uint64_t copy_vector __attribute__((vector_size(16), may_alias));
-
-/* One fixed number of bytes. */
-#define COPY_STEP(type, at)                                                                        \
-    do {                                                                                           \
-        type value_, zero_ = {0};                                                                  \
-        __builtin_memcpy(&value_, from + (at), sizeof value_);                                     \
-        __builtin_memcpy(to + (at), &value_, sizeof value_);                                       \
-        if (SAFEGUARD(WIPE))                                                                       \
-            __builtin_memcpy(from + (at), &zero_, sizeof zero_);                                   \
-    } while (0)
+/* As copy_and_wipe(). The compiler makes a few moves of it where len_bytes is a constant. */
+static inline __attribute__((always_inline)) void copy_and_wipe_len(uint8_t *to, uint8_t *from,
+                                                                    size_t len_bytes)
+{
+    memcpy(to, from, len_bytes);
+    if (SAFEGUARD(WIPE))
+        wipe_bytes(from, len_bytes);
+}
 
 /*
  * Copies len_bytes and wipes them at from. The two must not overlap.
@@ -35,17 +32,12 @@ typedef uint64_t copy_vector __attribute__((vector_size(16), may_alias));
  */
 static inline void copy_and_wipe(uint8_t *to, uint8_t *from, size_t len_bytes)
 {
-    if (len_bytes == 32) {
-        COPY_STEP(copy_vector, 0);
-        COPY_STEP(copy_vector, 16);
-    } else if (len_bytes == 16)
-        COPY_STEP(copy_vector, 0);
-    else {
-        memcpy(to, from, len_bytes);
-        if (SAFEGUARD(WIPE))
-            memset(from, 0, len_bytes);
-    }
-    __asm__ __volatile__("" : : "r"(from) : "memory");
+    if (len_bytes == 32)
+        copy_and_wipe_len(to, from, 32);
+    else if (len_bytes == 16)
+        copy_and_wipe_len(to, from, 16);
+    else
+        copy_and_wipe_len(to, from, len_bytes);
 }
 
 #endif
