@@ -16,7 +16,7 @@
  */
 #define STREAM 4 /* bytes that the token makes: the ring wraps twice */
 #define PLACES 2
-#define DRAWS  3 /* of all consumers together */
+#define DRAWS  2 /* of all consumers together */
 
 /* Memory that fork wipes. What a thread does with the ring's lock held is one d_step, unless it is two: then ring_lock
  * is set between them. */
