@@ -144,7 +144,4 @@ struct pool_counts {
 /* A snapshot since pool_start(); it may miss calls that are under way. */
 void pool_count(struct pool *pool, struct pool_counts *counts);
 
-/* How many bytes the ring and all slices hold. */
-size_t pool_held_bytes(struct pool *pool);
-
 #endif

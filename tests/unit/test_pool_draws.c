@@ -37,17 +37,6 @@ static enum pool_answer take_during(void (*what)(void))
     return answer;
 }
 
-static void nothing(void)
-{
-}
-
-TEST_EACH(a_draw_during_which_nothing_happens_is_served, 0, SOURCES)
-{
-    prepare(_i);
-    ck_assert_int_ne(take_during(nothing), POOL_MISS);
-    ck_assert_uint_eq(serve_words(piece, size), 0);
-}
-
 static _Atomic bool dropped;
 
 static void *drop(void *unused)
@@ -70,7 +59,7 @@ static void drop_in_another_thread(void)
 TEST(bytes_that_are_dropped_during_a_draw_are_not_served)
 {
     prepare(FROM_SLICE);
-    uint64_t held = pool_held_bytes(pool);
+    uint64_t held = held_bytes();
     ck_assert_int_eq(take_during(drop_in_another_thread), POOL_MISS);
     ck_assert_int_eq(pthread_join(dropper, NULL), 0);
     ck_assert_mem_eq(piece, zeros, size);
@@ -88,7 +77,7 @@ TEST_EACH(bytes_of_a_restored_memory_image_are_not_served, 0, SOURCES)
     SKIP_IF(!kernel_has_droppable(), "this kernel has no MAP_DROPPABLE");
     prepare(_i);
     ck_assert(counts().droppable);
-    uint64_t held = pool_held_bytes(pool);
+    uint64_t held = held_bytes();
     ck_assert_int_eq(take_during(lose_the_droppable_page), POOL_MISS);
     ck_assert_mem_eq(piece, zeros, size);
     ck_assert_int_eq(take(0, piece, 8), POOL_MISS);
