@@ -31,16 +31,14 @@ enum {
 
 static int print_overview(void)
 {
-    FILE *out = text_open();
-    fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", out);
+    fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);
     for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-12s  %s\n", commands[i].name, commands[i].summary);
+        printf("  %-12s  %s\n", commands[i].name, commands[i].summary);
     fputs("  help COMMAND  show what a command takes\n\nOptions:\n"
           "  --help        show this, or after a command what it takes\n"
           "  --version     show the version\n\n"
           "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n",
-          out);
-    text_close(out);
+          stdout);
     return end_of_output(EXIT_FINE);
 }
 

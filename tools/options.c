@@ -25,9 +25,7 @@ int usage_error(const char *command, const char *format, ...)
 
 int print_help(const char *text)
 {
-    FILE *out = text_open();
-    fputs(text, out);
-    text_close(out);
+    fputs(text, stdout);
     return end_of_output(EXIT_FINE);
 }
 

@@ -74,22 +74,6 @@ int end_of_output(int code);
 /* Whether out is a terminal that wants colours: not with NO_COLOR, nor with TERM=dumb. */
 bool wants_colour(FILE *out);
 
-/* How wide the terminal at descriptor is; 0 for what is no terminal, or does not say. */
-unsigned terminal_columns(int descriptor);
-
-/*
- * Writes text, of which lines wider than columns are broken at blanks; 0: none is. What follows goes
- * under the last column of the line that begins after two blanks. At most so many rows.
- */
-void put_wrapped(FILE *out, const char *text, unsigned columns, unsigned rows);
-
-/*
- * Text for a person. What is written to the stream goes to stdout at text_close(), wrapped where that
- * is a terminal. Without memory for it the stream is stdout itself.
- */
-FILE *text_open(void);
-void text_close(FILE *text);
-
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);
 

@@ -83,19 +83,6 @@ def check_bar():
     check("a dumb terminal: no bar", code == 0 and not re.search(r"\[[# ]*\]", text) and "\033" not in text, text)
 
 
-def check_wrapping(counted):
-    """No line is broken within a word, and none is wider than the terminal but for a single word."""
-    for columns in 40, 60:
-        for arguments in ["check", "--module", PROXY], ["bench", "--help"], ["--help"], ["stats", counted.pid]:
-            _, text = Terminal(*arguments, columns=columns, environment=(("TERM", "dumb"),)).end()
-            wide = [line for line in text.split("\n") if len(line) > columns and " " in line.strip()]
-            check(f"{shown(arguments[:2])}: {columns} columns are enough", text and not wide, wide)
-    one = subprocess.run([TOOL, "check", "--module", PROXY], stdout=subprocess.PIPE, text=True, check=False).stdout
-    _, text = Terminal("check", "--module", PROXY, columns=40, environment=(("TERM", "dumb"),)).end()
-    words = [re.sub(r"[0-9.]+", "N", output).split() for output in (one, text)]
-    check("check: all words are there", words[0] == words[1], words)
-
-
 def check_interrupted():
     """Nor are processes left: each would hold the pipe's end."""
     for how, number in ("Ctrl-C", signal.SIGINT), ("SIGTERM", signal.SIGTERM):
@@ -121,7 +108,6 @@ def main():
         check_output(counted)
         check_plain(counted)
         check_bar()
-        check_wrapping(counted)
         check_interrupted()
     counted.end()
     done_testing()

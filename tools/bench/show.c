@@ -177,14 +177,11 @@ static void put_text(FILE *out, const struct request *request, struct json_objec
 void results_print(const struct request *request, const struct drawn *const drawn[WAYS])
 {
     struct json_object *document = document_of(request, drawn);
-    FILE *out;
     if (request->common.json) {
         json_write(stdout, document, JSON_PRETTY);
         return;
     }
-    out = text_open();
-    put_text(out, request, document);
-    text_close(out);
+    put_text(stdout, request, document);
     json_object_put(document);
 }
 

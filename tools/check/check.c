@@ -21,20 +21,18 @@ static void print_text(void)
 {
     static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
     bool coloured = wants_colour(stdout);
-    FILE *out = text_open();
     const struct finding *finding;
     for (size_t i = 0; (finding = report_finding(i)) != NULL; i++) {
         const char *word = mark_words[finding->mark];
-        fprintf(out, "%s%s%s%*s", coloured ? colours[finding->mark] : "", word,
-                coloured ? "\033[0m" : "", (int)(9 - strlen(word)), "");
-        put_plain(out, finding->text);
+        printf("%s%s%s%*s", coloured ? colours[finding->mark] : "", word, coloured ? "\033[0m" : "",
+               (int)(9 - strlen(word)), "");
+        put_plain(stdout, finding->text);
         if (finding->advice != NULL) {
-            fputs("\n         -> ", out);
-            put_plain(out, finding->advice);
+            fputs("\n         -> ", stdout);
+            put_plain(stdout, finding->advice);
         }
-        putc('\n', out);
+        putchar('\n');
     }
-    text_close(out);
 }
 
 static void print_json(const struct config *config, const char *module_path)

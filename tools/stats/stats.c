@@ -79,11 +79,8 @@ static int show_once(const struct stats_watch *what, int format)
         stats_json(stdout, &list);
     else if (format == FORMAT_METRICS)
         stats_metrics(stdout, &list);
-    else {
-        FILE *out = text_open();
-        stats_table(out, &list, /* before= */ NULL, wants_colour(stdout));
-        text_close(out);
-    }
+    else
+        stats_table(stdout, &list, /* before= */ NULL, wants_colour(stdout));
     if (what->pids_count == 0)
         counters_put_notes(stderr, "p11-proxy stats: ", &list);
     counters_free(&list);

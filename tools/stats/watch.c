@@ -17,6 +17,8 @@
 
 #define CLEAR_SCREEN "\033[2J"
 #define DRAW_AT_TOP  "\033[H\033[J"
+#define CUT_LINES    "\033[?7l" /* at the right edge */
+#define WRAP_LINES   "\033[?7h"
 
 enum { ROWS_IF_UNKNOWN = 24 };
 
@@ -102,8 +104,12 @@ static void redraw(const struct stats_watch *watch, const struct counted_list *l
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 2)
         size.ws_row = ROWS_IF_UNKNOWN;
     fputs(DRAW_AT_TOP, stdout);
-    if (fclose(out) == 0)
-        put_wrapped(stdout, text, size.ws_col, size.ws_row - 1U);
+    if (fclose(out) == 0) {
+        char *end = text;
+        for (int row = 1; row < size.ws_row && *end != '\0'; row++)
+            end = strchr(end, '\n') + 1;
+        printf(CUT_LINES "%.*s" WRAP_LINES, (int)(end - text), text);
+    }
     free(text);
 }
 
