@@ -146,7 +146,7 @@ static CK_RV initialize_target(const struct p11_functions *functions, void *call
 {
     static const CK_C_INITIALIZE_ARGS none;
     const CK_C_INITIALIZE_ARGS *args = callers != NULL ? callers : &none;
-    struct own_args with_reserved = {.args = *args}, with_locking = {.args = {NULL}};
+    struct own_args with_reserved = {.args = *args}, with_locking = {.behind = NULL};
     if (settings()->target_init != NULL) {
         with_reserved.args.pReserved = settings()->target_init;
         callers = &with_reserved;
