@@ -101,6 +101,7 @@ static void find(void *context)
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
         if (is_file(modules[i], question->reference))
             reference = modules[i];
+        answer->is_module = reference != NULL;
         if (!is_file(modules[i], question->module_path))
             continue;
         answer->has_proxy = true;
@@ -108,6 +109,7 @@ static void find(void *context)
     }
     if (reference == NULL && question->reference != question->module_path) {
         reference = p11_kit_module_load(question->reference, 0);
+        answer->is_module = reference != NULL;
         if (reference != NULL && p11_kit_module_initialize(reference) != CKR_OK)
             reference = NULL;
     }

@@ -12,6 +12,7 @@ enum { DOUBLES_MOST = 16, NAMES_BYTES = 256 };
 
 struct registered {
     bool has_proxy;
+    bool is_module; /* the reference can be loaded */
     char disabled_in
         [NAMES_BYTES];  /* disable-in of the proxy: programs that do not see it; "": all do */
     size_t token_count; /* of the reference */

@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "registered.h"
-#include "token.h"
 
 static const char help[] =
     "usage: p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
@@ -34,7 +32,7 @@ static const struct option options[] = {
     OPTIONS_OF_ALL,
 };
 
-enum { TEXT_BYTES = 4 * PATH_MAX, LOADED_S = 30 };
+enum { TEXT_BYTES = 4 * PATH_MAX };
 
 struct setup {
     char module_path[PATH_MAX];
@@ -127,30 +125,6 @@ static void write_file(struct setup *setup, const char *name, const char *lines)
     free(old);
 }
 
-/* In a child. Whether it starts is not asked, because its token may be plugged in later. */
-static void load_target(void *path)
-{
-    struct token_module module;
-    struct message message;
-    alarm(LOADED_S);
-    if (token_load(&module, path, &message) == 0)
-        return;
-    fputs("p11-proxy setup: the target ", stderr);
-    put_plain(stderr, message.text);
-    putc('\n', stderr);
-    _exit(EXIT_FAILURE);
-}
-
-static bool is_module(struct setup *setup, char *path)
-{
-    int status = in_child(load_target, path);
-    if (status != 0 && !WIFEXITED(status))
-        complain(setup, "the target crashes or hangs while it is loaded", path);
-    if (status != 0)
-        setup->code = EXIT_BAD;
-    return status == 0;
-}
-
 static void set_up(struct setup *setup, const struct config_places *places, const char *target)
 {
     char path[2 * PATH_MAX], real[PATH_MAX], lines[TEXT_BYTES], name[NAME_MAX + 16];
@@ -168,11 +142,14 @@ static void set_up(struct setup *setup, const struct config_places *places, cons
     }
     /* p11-kit's own module would load the proxy in turn, and lose the modules that are hidden. */
     bool is_kit = strstr(path, "/p11-kit-proxy.so") != NULL;
-    if (!is_kit && !is_module(setup, path))
-        return;
     if (!is_kit && !registered_find(&registered, setup->module_path, path)) {
         complain(setup, "the target or a module that p11-kit has registered crashes or hangs",
                  path);
+        return;
+    }
+    /* Whether it starts is not asked, because its token may be plugged in later. */
+    if (!is_kit && !registered.is_module) {
+        complain(setup, "the target cannot be loaded as a PKCS#11 module", path);
         return;
     }
     snprintf(lines, sizeof lines, "module: %s\nx-target: %s\n%s", setup->module_path, path,

@@ -113,10 +113,10 @@ fi
 check "a target that is missing" complains 1 "the target cannot be read: $scratch/none.so" setup "$scratch/none.so"
 printf 'no module' >"$scratch/text.so"
 check "a target that is no module" exits 1 setup --dry-run "$scratch/text.so"
-check "and why it is none"       grep -F "p11-proxy setup: the target cannot be loaded: $scratch/text.so" "$scratch/err"
+check "and what it is not"       grep -F "the target cannot be loaded as a PKCS#11 module: $scratch/text.so" "$scratch/err"
 check "nothing would be written" test -z "$(grep "^would" "$scratch/out")"
 libc=$(ldd "$TOOL" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')
-check "a library of another kind" complains 1 "the target is no PKCS#11 module" setup "$libc"
+check "a library of another kind" complains 1 "the target cannot be loaded as a PKCS#11 module" setup "$libc"
 check "the proxy as target"      complains 1 "the target is the proxy itself: $PROXY" setup "$PROXY"
 check "no proxy there"           complains 1 "the proxy is not there" "$TOOL" setup --module "$scratch/none.so" "$TARGET"
 done_testing
