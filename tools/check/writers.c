@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { USERS_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
+enum { USERS_BYTES = 64 };
 
 /*
  * Reports which other users may write a file, or replace those in a folder, with the commands that end that.
@@ -16,7 +16,7 @@ enum { USERS_BYTES = 64, COMMANDS_BYTES = 2 * PATH_MAX + 64 };
  */
 static bool report_writers(const char *about, const char *above, const char *what, const char *path)
 {
-    char users[USERS_BYTES] = "", group_text[USERS_BYTES / 2], commands[COMMANDS_BYTES] = "";
+    char users[USERS_BYTES] = "everybody";
     struct stat st;
     if (stat(path, &st) != 0)
         return false;
@@ -25,22 +25,16 @@ static bool report_writers(const char *about, const char *above, const char *wha
     bool everybody = (st.st_mode & S_IWOTH) != 0 && !sticky;
     bool group = (st.st_mode & S_IWGRP) != 0 && st.st_gid != 0 && !sticky;
     bool owner = st.st_uid != 0 && st.st_uid != getuid();
-
     if (!everybody && !group && !owner)
         return false;
-    if (owner)
-        snprintf(users, sizeof users / 2, "user %u%s", (unsigned)st.st_uid, group ? " and " : "");
-    snprintf(group_text, sizeof group_text, "group %u", (unsigned)st.st_gid);
-    strcat(users, group ? group_text : "");
-    if (owner)
-        snprintf(commands, sizeof commands, "chown root %s%s", path,
-                 everybody || group ? " && " : "");
-    if (everybody || group)
-        snprintf(commands + strlen(commands), sizeof commands - strlen(commands), "chmod %s%s-w %s",
-                 group ? "g" : "", everybody ? "o" : "", path);
-    report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about, "%s may write %s%s: %s\n%s%s",
-               everybody ? "everybody" : users, above, what, path,
-               everybody ? "" : "if that is not intended: ", commands);
+    if (!everybody && owner)
+        snprintf(users, sizeof users, "user %u", (unsigned)st.st_uid);
+    else if (!everybody)
+        snprintf(users, sizeof users, "group %u", (unsigned)st.st_gid);
+    report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about,
+               "%s may write %s%s: %s\n%s%s%s%schmod go-w %s", users, above, what, path,
+               everybody ? "" : "if that is not intended: ", owner ? "chown root " : "",
+               owner ? path : "", owner ? " && " : "", path);
     return true;
 }
 
