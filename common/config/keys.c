@@ -207,20 +207,6 @@ const char *keys_comment_hint(const char *text)
     return strstr(text, " #") != NULL ? "; a comment needs a line of its own" : "";
 }
 
-/* What is wrong with an amount may be its unit alone: "64k", or "10" of an age. */
-static const char *unit_hint(const struct key *key, const char *text)
-{
-    const char *unit = text + strspn(text, "0123456789");
-    if (key == NULL || unit == text || (key->parse != parse_size && key->parse != parse_age))
-        return "";
-    unit += strspn(unit, " \t");
-    if (*unit == '\0')
-        return key->parse == parse_age ? "; the unit is missing" : "";
-    return word_number(unit, key->parse == parse_age ? "ms, s, min" : "KiB, MiB") < 0
-               ? "; the unit is none of these"
-               : "";
-}
-
 int keys_refuse(struct message *message, const struct config_setting *setting, const char *format,
                 ...)
 {
@@ -231,9 +217,7 @@ int keys_refuse(struct message *message, const struct config_setting *setting, c
     va_end(args);
     message_set(message, "%s: %s %s: %s%s", config_origin(setting, where, sizeof where),
                 setting->key, complaint, quote(quoted, setting->text),
-                strstr(setting->text, " #") != NULL
-                    ? keys_comment_hint(setting->text)
-                    : unit_hint(find_key(setting->key), setting->text));
+                keys_comment_hint(setting->text));
     return -1;
 }
 

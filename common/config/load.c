@@ -18,6 +18,7 @@ struct reading {
     const struct config_places *places;
     struct config *config;
     enum config_user user;
+    bool of_keys;            /* what is read now: keys, or user-config alone */
     struct message *message; /* of the first mistake */
     bool failed;
 };
@@ -25,10 +26,6 @@ struct reading {
 /* Whether a file has to be there. A user's folder that this process may not search counts as empty, as in
  * p11-kit, since a daemon may run with another user's HOME. */
 enum kind { FILE_NAMED, FILE_OF_SYSTEM, FILE_OF_USER };
-
-/* Takes one `name: value` of a file, which has no white space around it. Returns 0, or -1 with a message. */
-typedef int line_taker(struct reading *reading, const char *name, char *value, const char *path,
-                       unsigned line, struct message *message);
 
 static void tell_mistake(struct reading *reading, const struct message *mistake)
 {
@@ -77,8 +74,23 @@ static char *trim(char *text)
     return text;
 }
 
+static int take_user_mode(struct reading *reading, const char *name, const char *value,
+                          const char *path, unsigned line, struct message *message)
+{
+    static const char words[] = "none, merge, only, override"; /* the last two mean the same */
+    char quoted[QUOTE_BYTES];
+    int number = strcmp(name, "user-config") == 0 ? word_number(value, words) : (int)reading->user;
+    if (number < 0) {
+        message_set(message, "%s:%u: user-config is not one of %s: %s", path, line, words,
+                    quote(quoted, value));
+        return -1;
+    }
+    reading->user = number < CONFIG_USER_ONLY ? (enum config_user)number : CONFIG_USER_ONLY;
+    return 0;
+}
+
 /* Takes a text in the format of pkcs11.conf(5) apart. */
-static void take_lines(struct reading *reading, char *text, const char *path, line_taker *take)
+static void take_lines(struct reading *reading, char *text, const char *path)
 {
     static const char byte_order_mark[] = "\xEF\xBB\xBF";
     struct message message;
@@ -99,7 +111,10 @@ static void take_lines(struct reading *reading, char *text, const char *path, li
             continue;
         }
         *colon = '\0';
-        if (take(reading, trim(name), trim(colon + 1), path, line, &message) != 0)
+        char *value = trim(colon + 1);
+        name = trim(name);
+        if (reading->of_keys ? keys_take(reading->config, name, value, path, line, &message) != 0
+                             : take_user_mode(reading, name, value, path, line, &message) != 0)
             tell_mistake(reading, &message);
     }
 }
@@ -114,7 +129,7 @@ static bool is_absent(const char *path, enum kind kind)
 }
 
 /* path: NULL if there was no memory for it. */
-static void take_file(struct reading *reading, const char *path, enum kind kind, line_taker *take)
+static void take_file(struct reading *reading, const char *path, enum kind kind)
 {
     struct message why, message;
     char *text;
@@ -122,32 +137,11 @@ static void take_file(struct reading *reading, const char *path, enum kind kind,
         return;
     int rc = file_read(&text, path, reading->places->secure, &why);
     if (rc == 0 && own(reading, text) != NULL)
-        take_lines(reading, text, path, take);
+        take_lines(reading, text, path);
     else if (rc != 0 && !is_absent(path, kind)) {
         message_set(&message, "%s%s", kind == FILE_NAMED ? "P11_PROXY_CONFIG: " : "", why.text);
         tell_mistake(reading, &message);
     }
-}
-
-static int take_key(struct reading *reading, const char *name, char *value, const char *path,
-                    unsigned line, struct message *message)
-{
-    return keys_take(reading->config, name, value, path, line, message);
-}
-
-static int take_user_mode(struct reading *reading, const char *name, char *value, const char *path,
-                          unsigned line, struct message *message)
-{
-    static const char words[] = "none, merge, only, override"; /* the last two mean the same */
-    char quoted[QUOTE_BYTES];
-    int number = strcmp(name, "user-config") == 0 ? word_number(value, words) : (int)reading->user;
-    if (number < 0) {
-        message_set(message, "%s:%u: user-config is not one of %s: %s", path, line, words,
-                    quote(quoted, value));
-        return -1;
-    }
-    reading->user = number < CONFIG_USER_ONLY ? (enum config_user)number : CONFIG_USER_ONLY;
-    return 0;
 }
 
 /* The system's pkcs11.conf decides, then the user's own may, unless the first said none. */
@@ -155,12 +149,12 @@ static void find_user_mode(struct reading *reading)
 {
     const struct config_places *places = reading->places;
     reading->user = CONFIG_USER_MERGE;
-    take_file(reading, places->system_conf, FILE_OF_SYSTEM, take_user_mode);
+    take_file(reading, places->system_conf, FILE_OF_SYSTEM);
     if (places->secure || places->user_config[0] == '\0')
         reading->user = CONFIG_USER_NONE;
     if (reading->user != CONFIG_USER_NONE)
-        take_file(reading, own_format(reading, "%s/pkcs11.conf", places->user_config), FILE_OF_USER,
-                  take_user_mode);
+        take_file(reading, own_format(reading, "%s/pkcs11.conf", places->user_config),
+                  FILE_OF_USER);
 }
 
 static void free_texts(struct config *config)
@@ -193,23 +187,25 @@ static void take_files(struct reading *reading)
     if (len > 3 && strcmp(name + len - 3, ".so") == 0)
         len -= 3;
     if (places->env_config != NULL && places->env_config[0] != '\0') {
+        reading->of_keys = true;
         config->expected_file = own_format(reading, "%s", places->env_config);
-        take_file(reading, config->expected_file, FILE_NAMED, take_key);
+        take_file(reading, config->expected_file, FILE_NAMED);
         return;
     }
     find_user_mode(reading);
+    reading->of_keys = true;
     config->expected_file =
         own_format(reading, "%s/%.*s.module", places->system_modules, len, name);
     if (reading->user != CONFIG_USER_ONLY) {
         take_file(reading,
                   own_format(reading, "%s/%.*s.module", places->package_modules, len, name),
-                  FILE_OF_SYSTEM, take_key);
-        take_file(reading, config->expected_file, FILE_OF_SYSTEM, take_key);
+                  FILE_OF_SYSTEM);
+        take_file(reading, config->expected_file, FILE_OF_SYSTEM);
     }
     if (reading->user != CONFIG_USER_NONE)
         take_file(reading,
                   own_format(reading, "%s/modules/%.*s.module", places->user_config, len, name),
-                  FILE_OF_USER, take_key);
+                  FILE_OF_USER);
 }
 
 static void take_variable(struct reading *reading, const char *key, const char *variable,

@@ -94,19 +94,38 @@ TEST(a_size_and_a_duration_have_their_units)
 
 TEST(a_bad_amount_is_quoted_with_range_and_units)
 {
-    char line[64], answer[128];
     static const char *const sizes[] = {"",
                                         "4095",
                                         "17MiB",
                                         "16777217",
                                         "-4096",
                                         "+4096",
-                                        "99999999999999999999999",
                                         "KiB",
                                         "0",
-                                        "18014398509481985KiB"};
-    static const char *const ages[] = {"",   "9ms", "61min", "3601s",
-                                       "0s", "-1s", "s",     "99999999999999999999min"};
+                                        "64k",
+                                        "64kb",
+                                        "4 K iB",
+                                        "0x1000",
+                                        "4.5MiB",
+                                        "64ms",
+                                        "4096 bytes",
+                                        "3 fish",
+                                        "18014398509481985KiB",
+                                        "99999999999999999999999"};
+    static const char *const ages[] = {"",
+                                       "9ms",
+                                       "61min",
+                                       "3601s",
+                                       "0s",
+                                       "-1s",
+                                       "s",
+                                       "10",
+                                       "1h",
+                                       "10sec",
+                                       "1.5s",
+                                       "10KiB",
+                                       "99999999999999999999min"};
+    char line[64], answer[128];
     for (size_t i = 0; i < COUNT(sizes); i++) {
         snprintf(line, sizeof line, "x-pool-size: %s", sizes[i]);
         snprintf(answer, sizeof answer,
@@ -119,32 +138,6 @@ TEST(a_bad_amount_is_quoted_with_range_and_units)
                  "x-pool-max-age is not between 10ms and 60min, in ms, s or min: '%s'", ages[i]);
         line_refused(line, answer);
     }
-}
-
-TEST(a_unit_that_is_missing_or_another_is_named_as_the_mistake)
-{
-    char line[64], answer[128];
-    static const char *const sizes[] = {"64k",    "64K",    "64kb", "3 fish",    "4 K iB",
-                                        "0x1000", "4.5MiB", "64ms", "4096 bytes"};
-    static const char *const ages[] = {"1h", "10sec", "1.5s", "10KiB"};
-    for (size_t i = 0; i < COUNT(sizes); i++) {
-        snprintf(line, sizeof line, "x-pool-size: %s", sizes[i]);
-        snprintf(answer, sizeof answer,
-                 "x-pool-size is not between 4KiB and 16MiB, in bytes, KiB or MiB: '%s'; the unit "
-                 "is none of these",
-                 sizes[i]);
-        line_refused(line, answer);
-    }
-    for (size_t i = 0; i < COUNT(ages); i++) {
-        snprintf(line, sizeof line, "x-pool-max-age: %s", ages[i]);
-        snprintf(answer, sizeof answer,
-                 "x-pool-max-age is not between 10ms and 60min, in ms, s or min: '%s'; the unit is "
-                 "none of these",
-                 ages[i]);
-        line_refused(line, answer);
-    }
-    line_refused("x-pool-max-age: 10", "x-pool-max-age is not between 10ms and 60min, in ms, s or "
-                                       "min: '10'; the unit is missing");
 }
 
 TEST(a_wrong_line_is_answered_with_what_would_be_right)
@@ -248,7 +241,7 @@ TEST(all_mistakes_are_told_and_the_rest_counts)
         "@/system/p11-proxy.module:4: x-pool-size is not between 4KiB and 16MiB, in bytes, "
         "KiB or MiB: '1'\n"
         "@/system/p11-proxy.module:5: x-pool-max-age is not between 10ms and 60min, in ms, s "
-        "or min: '1'; the unit is missing\n"
+        "or min: '1'\n"
         "P11_PROXY_LOG: x-log is not off, syslog, stderr or an absolute path without blanks, "
         "alone or with one of error, warning, info, debug after it: 'loud'\n");
     config_free(c);

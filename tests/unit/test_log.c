@@ -126,41 +126,46 @@ TEST(settings_are_a_destination_and_perhaps_a_level)
                  {"stderr \t debug", {LOG_TO_STDERR, LOG_LEVEL_DEBUG, ""}},
                  {"syslog info", {LOG_TO_SYSLOG, LOG_LEVEL_INFO, ""}},
                  {"/var/log/p11 error", {LOG_TO_FILE, LOG_LEVEL_ERROR, "/var/log/p11"}}};
-    struct log_settings s;
+    static const char *const bad[] = {
+        "",       "Off",   "log",         "syslog loud",       "syslog info debug", "relative/path",
+        "/a b c", "debug", "off, syslog", "syslog error, info"};
+    char long_path[LOG_PATH_BYTES + 1] = "";
+    struct log_settings s, before;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         ck_assert(log_settings_parse(&s, cases[i].text));
         ck_assert_mem_eq(&s, &cases[i].right, sizeof s);
     }
-}
-
-TEST(bad_settings_are_refused_and_change_nothing)
-{
-    static const char *const bad[] = {
-        "",       "Off",   "log",         "syslog loud",       "syslog info debug", "relative/path",
-        "/a b c", "debug", "off, syslog", "syslog error, info"};
-    const struct log_settings before = {LOG_TO_STDERR, LOG_LEVEL_INFO, "mark"};
-    struct log_settings s = before;
-    char long_path[LOG_PATH_BYTES + 1] = "";
-
-    errno = 77;
+    before = s;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         ck_assert_msg(!log_settings_parse(&s, bad[i]), "was taken: '%s'", bad[i]);
-    memset(long_path, 'a', LOG_PATH_BYTES);
-    long_path[0] = '/';
+    memset(long_path, '/', LOG_PATH_BYTES);
     ck_assert(!log_settings_parse(&s, long_path));
     ck_assert_mem_eq(&s, &before, sizeof s);
-    ck_assert_int_eq(errno, 77);
     long_path[LOG_PATH_BYTES - 1] = '\0';
     ck_assert(log_settings_parse(&s, long_path));
 }
 
-TEST(until_configured_warnings_go_to_syslog)
+/* Until it is configured: also in a child, which has a pid of its own. */
+TEST(warnings_go_to_syslog)
 {
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        log_write(LOG_LEVEL_ERROR, "x");
+        _exit(strcmp(got(daemon_fd), line_of("<83>", "x", "")) == 0 ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
     log_write(LOG_LEVEL_INFO, "no");
     log_write(LOG_LEVEL_WARNING, "hello %d", 7);
     ck_assert_str_eq(got(daemon_fd), line_of("<84>", "hello 7", ""));
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
+    configure("off debug");
+    ck_assert(!log_wanted(LOG_LEVEL_ERROR));
+    log_write(LOG_LEVEL_ERROR, "x");
+    ck_assert_str_eq(got(daemon_fd), "");
 }
 
 TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
@@ -184,15 +189,6 @@ TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
             ck_assert_str_eq(got(stderr_pipe), written ? line_of("", "x", "\n") : "");
             ck_assert_str_eq(got(daemon_fd), "");
         }
-}
-
-TEST(off_writes_nothing_anywhere)
-{
-    configure("off debug");
-    ck_assert(!log_wanted(LOG_LEVEL_ERROR));
-    log_write(LOG_LEVEL_ERROR, "x");
-    ck_assert_str_eq(got(daemon_fd), "");
-    ck_assert_str_eq(got(stderr_pipe), "");
 }
 
 TEST(an_error_without_a_syslog_goes_to_stderr_and_a_warning_does_not)
@@ -268,52 +264,74 @@ TEST(a_file_is_appended_to_and_follows_a_rotation)
     ck_assert_str_eq(got(stderr_pipe), "");
 }
 
-TEST(an_unwritable_file_is_told_once_and_syslog_takes_over)
+static void no_folder(void)
 {
-    const char *why = "the log file /nowhere/log cannot be written (No such file or directory): "
-                      "syslog is used instead";
+    strcpy(file_path, "/nowhere/log");
+}
 
-    configure("/nowhere/log");
-    ck_assert_str_eq(got(daemon_fd), line_of("<83>", why, ""));
+static void a_link(void)
+{
+    ck_assert_int_eq(symlink("/tmp/p11-proxy-nowhere", file_path), 0);
+}
+
+static void a_fifo(void)
+{
+    ck_assert_int_eq(mkfifo(file_path, 0600), 0);
+}
+
+static void no_room(void)
+{
+    setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, RLIM_INFINITY});
+}
+
+/* What is in the way of a file, and what is said of it. The caller neither waits nor is killed. */
+static const struct {
+    void (*is_in_the_way)(void);
+    const char *why;
+} ways[] = {{no_folder, "No such file or directory"},
+            {a_link, "Too many levels of symbolic links"},
+            {a_fifo, "No such device or address"},
+            {no_room, "File too large"}};
+
+TEST_EACH(a_file_that_cannot_be_written_is_told_once_and_syslog_takes_over, 0,
+          sizeof ways / sizeof *ways)
+{
+    char why[256];
+    struct log_settings settings = {LOG_TO_FILE, LOG_LEVEL_WARNING, ""};
+    struct rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    ways[_i].is_in_the_way();
+    strcpy(settings.path, file_path);
+    log_configure(&settings);
     log_write(LOG_LEVEL_WARNING, "one");
     log_write(LOG_LEVEL_WARNING, "two");
+    setrlimit(RLIMIT_FSIZE, &before); /* Check writes to a file as well */
+    snprintf(why, sizeof why, "the log file %s cannot be written (%s): syslog is used instead",
+             file_path, ways[_i].why);
+    ck_assert_str_eq(got(daemon_fd), line_of("<83>", why, ""));
     ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
     ck_assert_str_eq(got(daemon_fd), line_of("<84>", "two", ""));
     ck_assert_str_eq(got(daemon_fd), "");
     ck_assert_str_eq(got(stderr_pipe), "");
+    ck_assert_int_ne(access("/tmp/p11-proxy-nowhere", F_OK), 0);
 }
 
-TEST(a_limit_for_files_does_not_kill_the_application)
+/* Its reader is gone, or does not read. */
+TEST_EACH(a_stderr_that_takes_nothing_neither_kills_nor_delays_the_application, 0, 2)
 {
-    struct rlimit before, none;
-
-    configure(file_path);
-    getrlimit(RLIMIT_FSIZE, &before);
-    none = before;
-    none.rlim_cur = 0;
-    setrlimit(RLIMIT_FSIZE, &none);
-    log_write(LOG_LEVEL_WARNING, "one");
-    setrlimit(RLIMIT_FSIZE, &before); /* Check writes to a file as well */
-    ck_assert_ptr_nonnull(strstr(got(daemon_fd), "File too large"));
-    ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
-}
-
-TEST(a_link_or_fifo_in_the_place_of_the_file_is_not_written_to)
-{
-    char other[128];
-
-    snprintf(other, sizeof other, "%s/other", folder);
-    ck_assert_int_eq(symlink(other, file_path), 0);
-    configure(file_path);
+    static const char filler[4096];
+    sigset_t pending;
+    configure("stderr");
+    signal(SIGPIPE, SIG_DFL);
+    if (_i == 0)
+        close(stderr_pipe);
+    else
+        while (write(STDERR_FILENO, filler, sizeof filler) > 0)
+            ;
+    fcntl(STDERR_FILENO, F_SETFL, 0); /* now a plain write() would wait */
     log_write(LOG_LEVEL_ERROR, "x");
-    ck_assert_int_ne(access(other, F_OK), 0);
-    got(daemon_fd);
-    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "x", ""));
-
-    unlink(file_path);
-    ck_assert_int_eq(mkfifo(file_path, 0600), 0);
-    log_write(LOG_LEVEL_ERROR, "y"); /* must not hang */
-    ck_assert_str_eq(got(daemon_fd), line_of("<83>", "y", ""));
+    sigpending(&pending);
+    ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
 }
 
 TEST(errno_survives_every_function)
@@ -361,43 +379,6 @@ TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
     configure("syslog");
     log_write(LOG_LEVEL_ERROR, "%s", text);
     ck_assert_uint_gt(strlen(got(daemon_fd)), LOG_LINE_BYTES - 4);
-}
-
-TEST(a_stderr_whose_reader_is_gone_does_not_kill_the_application)
-{
-    sigset_t pending;
-
-    configure("stderr");
-    close(stderr_pipe);
-    signal(SIGPIPE, SIG_DFL);
-    log_write(LOG_LEVEL_ERROR, "x");
-    sigpending(&pending);
-    ck_assert_int_eq(sigismember(&pending, SIGPIPE), 0);
-}
-
-TEST(a_full_stderr_drops_the_line_instead_of_waiting)
-{
-    static const char filler[4096];
-
-    configure("stderr");
-    while (write(STDERR_FILENO, filler, sizeof filler) > 0)
-        ;
-    fcntl(STDERR_FILENO, F_SETFL, 0); /* now a plain write() would wait */
-    log_write(LOG_LEVEL_ERROR, "x");
-}
-
-TEST(a_child_of_fork_writes_its_own_pid)
-{
-    int status;
-    pid_t child = fork();
-
-    ck_assert_int_ge(child, 0);
-    if (child == 0) {
-        log_write(LOG_LEVEL_ERROR, "x");
-        _exit(strcmp(got(daemon_fd), line_of("<83>", "x", "")) == 0 ? 0 : 1);
-    }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
 }
 
 static void *write_many(void *unused)
