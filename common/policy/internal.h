@@ -2,10 +2,93 @@
 #ifndef P11_PROXY_POLICY_INTERNAL_H
 #define P11_PROXY_POLICY_INTERNAL_H
 
-#include "policy/item.h"
-#include "policy/list.h"
 #include "policy/names.h"
 #include "policy/policy.h"
+
+enum { SIZE_RANGES_MAX = 16 };
+#define LARGEST_SIZE (UINT64_MAX - 1) /* UINT64_MAX is "unknown" */
+
+struct size_range {
+    uint64_t from, to; /* bits, both included */
+};
+
+struct item {
+    const char *name; /* in the text that was parsed */
+    size_t name_len;
+
+    bool has_sizes;
+    struct size_range denied[SIZE_RANGES_MAX]; /* in order, apart from each other */
+    size_t denied_count;
+
+    bool certificates_only; /* usage or jdkCA: a condition that is never met here */
+    bool has_date;
+    int64_t from_s; /* denied from this second on */
+};
+
+/*
+ * Parses an item whose white space is single blanks already. A name is everything up to the first
+ * condition (keySize, denyAfter, usage, jdkCA), because some curves have a blank in their names. NULL
+ * on success, otherwise what would have been right; *item is then undefined. Any thread.
+ */
+const char *item_parse(struct item *item, const char *text);
+
+#define INLINE_KEY "x-disabled-algorithms"
+#define FILE_KEY   "x-disabled-algorithms-file"
+#define CURVES_KEY "jdk.disabled.namedCurves"
+
+enum { LISTS_MAX = 256, KEPT_MAX = 128 };
+
+/* Who is told, and of how much. */
+struct report {
+    policy_warning *warn; /* may be NULL */
+    void *context;
+    size_t warnings;
+    struct message *message;
+};
+
+/* "file:line: key should: 'text'", with what the rule says. An error returns rc. */
+void report_warning(struct report *report, const struct policy_rule *at, const char *should);
+int report_error(struct report *report, const struct policy_rule *at, int rc, const char *should);
+int report_no_memory(struct report *report);
+
+struct list_item {
+    char *text; /* may be empty */
+    unsigned line;
+};
+
+/* The inline list, or the value of one key. */
+struct list {
+    const char *file;
+    const char *key; /* NULL: the inline list */
+    unsigned line;   /* of the key */
+    struct list_item *item;
+    size_t count, room;
+};
+
+/* All lists, in the order of the files. Also the named curves, under their key. */
+struct lists {
+    struct list list[LISTS_MAX];
+    size_t count;
+    char *kept[KEPT_MAX]; /* of every file its text and path, and of the inline list */
+    size_t kept_count;
+};
+
+/* Adds the inline list, which may be NULL. 0, or a negative errno value with a message. */
+int lists_add_inline(struct lists *lists, const struct policy_sources *sources,
+                     struct report *report);
+
+/*
+ * Adds the lists of a file: the value of each key that ends in "disabledAlgorithms" and begins as one
+ * of the JDK's does. A key that comes again takes the place of the earlier one. "include PATH" is
+ * followed, a relative PATH from the file that includes it. 0, or a negative errno value with a message.
+ *   named  where the path stands, and as its text the path
+ */
+int lists_add_file(struct lists *lists, const struct policy_rule *named, struct report *report);
+
+/* The list of that key; NULL if there is none. */
+struct list *lists_find(struct lists *lists, const char *key);
+
+void lists_free(struct lists *lists);
 
 /* Standard mechanism numbers end far below (0x403a in PKCS#11 3.2); others have no bit. */
 #define STANDARD_NUMBERS 0x8000u

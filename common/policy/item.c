@@ -1,13 +1,11 @@
 /* item.c - parses one item of a list: "Name keySize < 2048 & denyAfter 2030-01-01". */
-#include "policy/item.h"
+#include "policy/internal.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "policy/tables.h"
 
 #define DAY_S          86400
 #define DATE_BYTES     (sizeof "YYYY-MM-DD")

@@ -1,5 +1,5 @@
 /* list.c - reads lists: files, keys, and items between commas. */
-#include "policy/list.h"
+#include "policy/internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,12 +32,14 @@ int report_no_memory(struct report *report)
     return -ENOMEM;
 }
 
-/* Goes through a text, one logical line after the other. */
+/* Goes through a text, one logical line after the other. What was read may be overwritten, so keys and items stay
+ * in the text: they get no longer, and each ends where a separator stood. */
 struct reader {
-    const char *at, *end;
+    char *at, *end;
     unsigned line;
     bool properties;   /* lines go on, and characters are escaped, as java.util.Properties has it */
     bool escaped;      /* the last character was */
+    bool ended;        /* the logical line, whose line end was read too */
     const char *wrong; /* what would have been right */
 };
 
@@ -86,7 +88,7 @@ static int read_escaped(struct reader *in)
 static int next_char(struct reader *in)
 {
     in->escaped = false;
-    while (in->properties && in->at < in->end && *in->at == '\\') {
+    while (!in->ended && in->properties && in->at < in->end && *in->at == '\\') {
         in->at++;
         if (!is_line_end(in)) {
             in->escaped = true;
@@ -96,26 +98,18 @@ static int next_char(struct reader *in)
         skip_blanks(in);
         if (in->at >= in->end) {
             in->wrong = "is not whole: its last line goes on";
-            return -1;
+            in->ended = true;
         }
     }
-    if (in->at == in->end || (in->properties && is_line_end(in)))
-        return -1;
-    return (unsigned char)*in->at++;
+    if (!in->ended && in->at < in->end && !(in->properties && is_line_end(in)))
+        return (unsigned char)*in->at++;
+    if (!in->ended)
+        skip_line_end(in);
+    in->ended = true;
+    return -1;
 }
 
-/* Memory for all that is left of a logical line, and what terminates its texts. */
-static char *line_memory(const struct reader *in)
-{
-    struct reader ahead = *in;
-    size_t count = 4;
-
-    while (next_char(&ahead) >= 0)
-        count++;
-    return malloc(count);
-}
-
-static bool add_item(struct list *list, const char *text, unsigned line)
+static bool add_item(struct list *list, char *text, unsigned line)
 {
     if (list->count == list->room) {
         size_t room = list->room != 0 ? 2 * list->room : 16;
@@ -135,7 +129,7 @@ static void remove_quotes(struct list *list)
     if (list->count == 0)
         return;
     struct list_item *first = &list->item[0];
-    char *last = list->memory + (list->item[list->count - 1].text - list->memory);
+    char *last = list->item[list->count - 1].text;
     size_t last_len = strlen(last);
 
     if (*first->text != '"' || last[last_len - 1] != '"' || (list->count == 1 && last_len == 1))
@@ -147,7 +141,7 @@ static void remove_quotes(struct list *list)
     first->text += strspn(first->text, " ");
 }
 
-/* Cuts the rest of a logical line into items; to is where in the list's memory their texts go. */
+/* Cuts the rest of a logical line into items; to is where their texts go. */
 static bool cut_items(struct list *list, struct reader *in, char *to)
 {
     int c;
@@ -178,29 +172,24 @@ static bool cut_items(struct list *list, struct reader *in, char *to)
     return true;
 }
 
-static const char *keep_path(struct lists *lists, const char *path)
+/* A text that lasts as long as the lists; takes NULL for no memory. */
+static char *keep(struct lists *lists, char *text)
 {
-    char *copy = strdup(path);
-
-    if (copy != NULL)
-        lists->path[lists->path_count++] = copy;
-    return copy;
+    return lists->kept[lists->kept_count++] = text;
 }
 
 int lists_add_inline(struct lists *lists, const struct policy_sources *sources,
                      struct report *report)
 {
-    const char *text = sources->list != NULL ? sources->list : "";
-    struct reader in = {.at = text, .end = text + strlen(text)};
+    char *text = keep(lists, strdup(sources->list != NULL ? sources->list : ""));
+    char *from = keep(lists, strdup(sources->list_from != NULL ? sources->list_from : "?"));
     struct list *list = &lists->list[lists->count++];
 
-    *list = (struct list){.line = sources->list_line, .memory = line_memory(&in)};
-    list->file = keep_path(lists, sources->list_from != NULL ? sources->list_from : "?");
-    if (list->file == NULL || list->memory == NULL || !cut_items(list, &in, list->memory))
+    if (text == NULL || from == NULL)
         return report_no_memory(report);
-    for (size_t i = 0; i < list->count; i++)
-        list->item[i].line = list->line;
-    return 0;
+    struct reader in = {.at = text, .end = text + strlen(text), .line = sources->list_line};
+    *list = (struct list){.file = from, .line = in.line};
+    return cut_items(list, &in, text) ? 0 : report_no_memory(report);
 }
 
 struct list *lists_find(struct lists *lists, const char *key)
@@ -240,7 +229,6 @@ static int put_list(struct lists *lists, const struct list *list, struct report 
     if (earlier != NULL) {
         struct policy_rule before = {earlier->key, earlier->file, earlier->key, earlier->line};
         report_warning(report, &before, "comes again later, and only the last one holds");
-        free(earlier->memory);
         free(earlier->item);
     }
     *(earlier != NULL ? earlier : &lists->list[lists->count++]) = *list;
@@ -259,11 +247,10 @@ static int include_file(struct lists *lists, struct policy_rule *at, struct read
         *to++ = (char)c;
     while (to > path && strchr(WHITE_SPACE, to[-1]) != NULL)
         to--;
-    *to = '\0';
     int folder_len = *path != '/' && slash != NULL ? (int)(slash - at->file) + 1 : 0;
     if (in->wrong != NULL)
         return 0; /* told by the caller */
-    if (asprintf(&whole, "%.*s%s", folder_len, at->file, path) < 0)
+    if (asprintf(&whole, "%.*s%.*s", folder_len, at->file, (int)(to - path), path) < 0)
         return report_no_memory(report);
     at->text = whole;
     int rc = lists_add_file(lists, at, report);
@@ -276,16 +263,14 @@ static int include_file(struct lists *lists, struct policy_rule *at, struct read
 static int read_property(struct lists *lists, struct reader *in, const char *file,
                          struct report *report)
 {
-    struct list list = {.file = file, .line = in->line, .memory = line_memory(in)};
-    char *to = list.memory;
+    struct list list = {.file = file, .key = in->at, .line = in->line};
+    char *to = in->at;
     int c, rc = 0;
 
-    if (list.memory == NULL)
-        return report_no_memory(report);
+    in->ended = false;
     while ((c = next_char(in)) >= 0 && (in->escaped || strchr("=: \t\f", c) == NULL))
         *to++ = (char)c;
     *to++ = '\0';
-    list.key = list.memory;
 
     /* Blanks, at most one '=' or ':', blanks. */
     bool seen = c == '=' || c == ':';
@@ -315,15 +300,12 @@ static int read_property(struct lists *lists, struct reader *in, const char *fil
         at.line = in->line;
         rc = report_error(report, &at, -EINVAL, in->wrong);
     }
-    if (!kept) {
-        free(list.memory);
+    if (!kept)
         free(list.item);
-    }
     return rc;
 }
 
-static int read_properties(struct lists *lists, const char *text, const char *file,
-                           struct report *report)
+static int read_properties(struct lists *lists, char *text, const char *file, struct report *report)
 {
     size_t len = strlen(text);
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -332,11 +314,12 @@ static int read_properties(struct lists *lists, const char *text, const char *fi
 
     while (in.at < in.end && rc == 0) {
         skip_blanks(&in);
-        if (in.at < in.end && (*in.at == '#' || *in.at == '!'))
-            in.at += strcspn(in.at, "\r\n");
-        else if (!is_line_end(&in))
+        if (!is_line_end(&in) && *in.at != '#' && *in.at != '!') {
             rc = read_property(lists, &in, file, report);
-        skip_line_end(&in);
+        } else {
+            in.at += strcspn(in.at, "\r\n");
+            skip_line_end(&in);
+        }
     }
     return rc;
 }
@@ -358,29 +341,27 @@ int lists_add_file(struct lists *lists, const struct policy_rule *named, struct 
 {
     char *text;
 
-    if (lists->path_count >= FILES_MAX)
+    if (lists->kept_count >= KEPT_MAX - 1)
         return report_error(report, named, -EINVAL,
                             "is one file more than can be included (does one include itself?)");
     int rc = read_text(&text, named, report);
     if (rc != 0)
         return rc;
-    const char *file = keep_path(lists, named->text);
-    rc = file != NULL ? read_properties(lists, text, file, report) : report_no_memory(report);
-
+    keep(lists, text);
+    const char *file = keep(lists, strdup(named->text));
+    if (file == NULL)
+        return report_no_memory(report);
     size_t len = strlen(text);
     struct policy_rule end = {file, file, FILE_KEY, 1};
-    if (rc == 0 && len > 0 && strchr("\r\n", text[len - 1]) == NULL)
+    if (len > 0 && strchr("\r\n", text[len - 1]) == NULL)
         report_warning(report, &end, "does not end with a line end, it may have been cut off");
-    free(text);
-    return rc;
+    return read_properties(lists, text, file, report);
 }
 
 void lists_free(struct lists *lists)
 {
-    for (size_t i = 0; i < lists->count; i++) {
-        free(lists->list[i].memory);
+    for (size_t i = 0; i < lists->count; i++)
         free(lists->list[i].item);
-    }
-    for (size_t i = 0; i < lists->path_count; i++)
-        free(lists->path[i]);
+    for (size_t i = 0; i < lists->kept_count; i++)
+        free(lists->kept[i]);
 }

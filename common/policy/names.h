@@ -71,6 +71,19 @@ bool names_is_known(const struct names *names, const char *text, size_t len);
 /* The known name nearest to text by changed letters; NULL if none is near. Slow. Any thread. */
 const struct name *names_nearest(const struct names *names, const char *text);
 
+enum number_kind {
+    NUMBER_NONE, /* does not look like a mechanism number */
+    NUMBER_RIGHT,
+    NUMBER_WRONG, /* looks like one, but is none that is taken */
+};
+
+/*
+ * Reads a mechanism number: 0x..., decimal, or CKM_VENDOR_DEFINED+number. Decimal only for vendor
+ * numbers and numbers of mechanisms.def, so that a forgotten 0x does not make another mechanism of
+ * it. Any thread.
+ */
+enum number_kind item_number(const char *text, size_t len, uint64_t *number);
+
 /*
  * The parts of a name, as Java takes them: split at '/', then at "with", "and" and "in" (but not
  * "paddin"). Unlike Java's, a '/' before a digit is no place to split: SHA-512/256 is not SHA-512.

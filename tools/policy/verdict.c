@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "policy/item.h"
-
 /* Numbers of key types. */
 enum { EC = 0x03, EDWARDS = 0x40, MONTGOMERY = 0x41 };
 
