@@ -139,7 +139,6 @@ check "interfaces by name"       finds "the target offers the interfaces PKCS 11
 check "a login is needed"        finds "makes random bytes only after a login" TARGET_SCRIPT='login for random'
 check "no random number generator" finds "has no random number generator" TARGET_SCRIPT='no generator'
 check "no token"                 finds "with a token: 0" TARGET_SCRIPT='slots 0'
-check "few sessions"             finds "permits only 2 sessions" TARGET_SCRIPT='sessions at most 2'
 check "random bytes fail"        finds "C_GenerateRandom answers CKR_DEVICE_ERROR" TARGET_SCRIPT='C_GenerateRandom: ok once, then fail 0x30'
 check "a token that does not answer" finds "C_GetTokenInfo answers CKR_DEVICE_REMOVED" TARGET_SCRIPT='C_GetTokenInfo: fail 0x32'
 check "sessions are refused"     finds "C_OpenSession answers CKR_SESSION_COUNT" TARGET_SCRIPT='C_OpenSession: fail 0xb1'
@@ -174,7 +173,7 @@ check "the pool is off"          finds "the pool is off"
 # The policy.
 configure 'x-disabled-algorithms: MD5, anon'
 check "a policy"                 finds "a policy of 2 items is in force"
-check "an item with no effect"   grep -F "$P11_PROXY_CONFIG:4: anon has no effect" "$scratch/out"
+check "an item with no effect"   grep -F "1 item has no effect here" "$scratch/out"
 configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
 check "an audit"                 finds "x-policy is audit: nothing is refused; the list has 1 item"
 configure 'x-disabled-algorithms: MD55'
@@ -204,10 +203,8 @@ check "all of it is there"       sees "ok       a process that is restored from 
 check "no virtual machine"       grep -F "ok       nothing says that this is a virtual machine" "$scratch/out"
 check "a virtual machine"        sees "note     this is a virtual machine" none virtual
 check "and where to write the mix" hints "set x-pool-mix: kernel in $P11_PROXY_CONFIG"
-configure 'x-pool-mix: kernel' 'x-pool-threads: never' 'x-pool-lock-memory: never'
+configure 'x-pool-mix: kernel'
 check "a virtual machine with the mix" sees "ok       x-pool-mix: kernel makes the bytes of cloned machines differ" none virtual
-check "no thread"                grep -F "x-pool-threads is never" "$scratch/out"
-check "no locked memory"         grep -F "x-pool-lock-memory is never" "$scratch/out"
 # A copy that an upgrade left as it was: the same code with another version's number. A compiler may store that number
 # in pieces, of which the first has four bytes at least.
 version=$("$TOOL" --version)

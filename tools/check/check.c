@@ -1,8 +1,6 @@
 /* check.c - p11-proxy check: what is in force, what is wrong, and what to do about it. */
 #include "check/check.h"
-#include "tool.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -15,32 +13,11 @@ static const char help[] =
     "  --version      show the version\n\n"
     "Exit code: 0 no problem (notes do not count), 1 a problem, 2 wrong usage.\n";
 
-static const char *const mark_words[] = {"ok", "note", "problem"};
-
-static void print_text(void)
-{
-    static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
-    bool coloured = wants_colour(stdout);
-    const struct finding *finding;
-    for (size_t i = 0; (finding = report_finding(i)) != NULL; i++) {
-        const char *word = mark_words[finding->mark];
-        printf("%s%s%s%*s", coloured ? colours[finding->mark] : "", word, coloured ? "\033[0m" : "",
-               (int)(9 - strlen(word)), "");
-        put_plain(stdout, finding->text);
-        if (finding->advice != NULL) {
-            fputs("\n         -> ", stdout);
-            put_plain(stdout, finding->advice);
-        }
-        putchar('\n');
-    }
-}
-
 static void print_json(const struct config *config, const char *module_path)
 {
     struct json_object *document = json_object_new_object();
-    struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
+    struct json_object *settings = json_object_new_array();
     char origin[MESSAGE_BYTES];
-    const struct finding *finding;
     for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &config->settings[i];
         struct json_object *object = json_object_new_object();
@@ -49,19 +26,11 @@ static void print_json(const struct config *config, const char *module_path)
         json_add(object, "from", json_text(config_origin(setting, origin, sizeof origin)));
         json_object_array_add(settings, object);
     }
-    for (size_t i = 0; (finding = report_finding(i)) != NULL; i++) {
-        struct json_object *object = json_object_new_object();
-        json_add(object, "mark", json_text(mark_words[finding->mark]));
-        json_add(object, "about", json_text(finding->about));
-        json_add(object, "text", json_text(finding->text));
-        json_add(object, "advice", json_text(finding->advice));
-        json_object_array_add(findings, object);
-    }
     json_add(document, "version", json_text(VERSION));
     json_add(document, "module", json_text(module_path));
     json_add(document, "settings", settings);
-    json_add(document, "problems", json_object_new_uint64(report_count(MARK_PROBLEM)));
-    json_add(document, "findings", findings);
+    json_add(document, "problems", json_object_new_uint64(report_problems()));
+    json_add(document, "findings", report_json());
     json_write(stdout, document, JSON_PRETTY);
 }
 
@@ -90,7 +59,7 @@ static struct config *read_settings(const char *module_path)
 static void check_all(const struct checked *checked)
 {
     const struct config *config = checked->config;
-    bool has_mistake = report_count(MARK_PROBLEM) > 0;
+    bool has_mistake = report_problems() > 0;
     bool has_proxy = check_proxy_file(checked->module_path);
     bool target_works = false;
     if (config != NULL) {
@@ -100,7 +69,7 @@ static void check_all(const struct checked *checked)
         if (config->target != NULL || !has_mistake)
             target_works = check_target(checked) && check_tokens(checked);
         /* The proxy would only report the same problems again. */
-        if (has_proxy && report_count(MARK_PROBLEM) == 0)
+        if (has_proxy && report_problems() == 0)
             check_proxy(checked->module_path);
         check_machine(config);
     }
@@ -125,9 +94,9 @@ static int check(const char *module_path, bool json)
     if (json)
         print_json(config, module_path);
     else
-        print_text();
+        report_print();
     config_free(config);
-    return end_of_output(report_count(MARK_PROBLEM) > 0 ? EXIT_BAD : EXIT_FINE);
+    return end_of_output(report_problems() > 0 ? EXIT_BAD : EXIT_FINE);
 }
 
 int check_command(int argc, char **argv)

@@ -1,13 +1,38 @@
-/* check.h - what p11-proxy check looks at, one function for each subject. */
+/* check.h - what p11-proxy check looks at, one function for each subject, and the report that they add to. */
 #ifndef P11_PROXY_CHECK_H
 #define P11_PROXY_CHECK_H
 
 #include <stdbool.h>
 
-#include "check/report.h"
 #include "config/config.h"
 #include "policy/policy.h"
 #include "token.h"
+#include "tool.h"
+
+enum mark { MARK_OK, MARK_NOTE, MARK_PROBLEM };
+
+/* Begins an empty report in memory that child processes share. False if there is none. */
+bool report_begin(void);
+
+/* Adds a finding. about is cut to what its field holds. A line end in the text is before what to do. */
+void report_add(enum mark mark, const char *about, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+size_t report_problems(void);
+
+/* All findings, in their order: as lines on stdout, and as a JSON array. */
+void report_print(void);
+struct json_object *report_json(void);
+
+/*
+ * Runs work(context) in a child process. A module that crashes, ends the process or hangs becomes a
+ * problem, with the stage that it was in. What it prints goes to stderr.
+ */
+typedef void report_work(const void *context);
+void report_from_child(const char *about, report_work *work, const void *context);
+
+/* In such a child: what it does from now on. It has half a minute for that. */
+void report_stage(const char *stage);
 
 /* What the modules are loaded for. All is borrowed. */
 struct checked {

@@ -44,12 +44,8 @@ static void report_locking(const struct config *config)
     size_t len_bytes = config->pool_size_bytes;
     struct rlimit limit = {0};
     void *memory;
-    if (config->pool_lock_memory == CONFIG_LOCK_MEMORY_NEVER) {
-        report_add(MARK_NOTE, "machine",
-                   "x-pool-lock-memory is never: the pool may be swapped out\n"
-                   "encrypt the swap, or have none");
+    if (config->pool_lock_memory == CONFIG_LOCK_MEMORY_NEVER)
         return;
-    }
     memory = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED && mlock(memory, len_bytes) == 0) {
         report_add(MARK_OK, "machine", "the pool can be kept out of swap");
@@ -65,28 +61,15 @@ static void report_locking(const struct config *config)
         munmap(memory, len_bytes);
 }
 
+/* Of a thread that is switched off nothing is said, because the setting is shown. */
 static void report_threads(const struct config *config)
 {
-    switch (config->pool_threads) {
-    case CONFIG_THREADS_AUTO:
+    if (config->pool_threads == CONFIG_THREADS_AUTO)
         report_add(MARK_OK, "machine",
                    "a background thread fills the pool in applications that permit one\n"
                    "for a program that sandboxes itself after its first random bytes "
                    "(unshare, setns, a system call filter), set x-pool-threads: never: "
                    "a second thread makes some of these calls fail");
-        break;
-    case CONFIG_THREADS_NEVER:
-        report_add(MARK_NOTE, "machine",
-                   "x-pool-threads is never: now and then a call waits for the token\n"
-                   "remove x-pool-threads if that is not intended");
-        break;
-    case CONFIG_THREADS_REQUIRE:
-        report_add(MARK_NOTE, "machine",
-                   "x-pool-threads is require: C_Initialize fails in applications that permit no "
-                   "thread\n"
-                   "remove x-pool-threads if that is not intended");
-        break;
-    }
 }
 
 /* Whether the processor says that it is a virtual one; on ARM and others the device tree does. */

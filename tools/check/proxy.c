@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "counters/counters.h"
-#include "tool.h"
 
 enum { SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
 

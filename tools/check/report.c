@@ -1,5 +1,5 @@
 /* report.c - what p11-proxy check found, and the child processes that find it. */
-#include "check/report.h"
+#include "check/check.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -9,15 +9,24 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "token.h"
-
-enum { STAGE_S = 30 };
+enum {
+    STAGE_S = 30,
+    FINDINGS_MOST = 256,      /* what comes after is not kept */
+    FINDING_TEXT_BYTES = 4096 /* longer ones are cut */
+};
 
 static struct report {
     size_t count;
     char stage[64]; /* what a child is doing */
-    struct finding findings[FINDINGS_MOST];
+    struct finding {
+        enum mark mark;
+        char about[16]; /* for programs: "target", "token", ... */
+        char text[FINDING_TEXT_BYTES];
+        const char *advice; /* within text: what to do about it; NULL: nothing */
+    } findings[FINDINGS_MOST];
 } * report;
+
+static const char *const mark_words[] = {"ok", "note", "problem"};
 
 bool report_begin(void)
 {
@@ -42,17 +51,45 @@ void report_add(enum mark mark, const char *about, const char *format, ...)
     report->count++;
 }
 
-const struct finding *report_finding(size_t index)
-{
-    return index < report->count ? &report->findings[index] : NULL;
-}
-
-size_t report_count(enum mark mark)
+size_t report_problems(void)
 {
     size_t count = 0;
     for (size_t i = 0; i < report->count; i++)
-        count += report->findings[i].mark == mark;
+        count += report->findings[i].mark == MARK_PROBLEM;
     return count;
+}
+
+void report_print(void)
+{
+    static const char *const colours[] = {"\033[32m", "\033[33m", "\033[31m"};
+    bool coloured = wants_colour(stdout);
+    for (const struct finding *finding = report->findings;
+         finding < report->findings + report->count; finding++) {
+        const char *word = mark_words[finding->mark];
+        printf("%s%s%s%*s", coloured ? colours[finding->mark] : "", word, coloured ? "\033[0m" : "",
+               (int)(9 - strlen(word)), "");
+        put_plain(stdout, finding->text);
+        if (finding->advice != NULL) {
+            fputs("\n         -> ", stdout);
+            put_plain(stdout, finding->advice);
+        }
+        putchar('\n');
+    }
+}
+
+struct json_object *report_json(void)
+{
+    struct json_object *array = json_object_new_array();
+    for (const struct finding *finding = report->findings;
+         finding < report->findings + report->count; finding++) {
+        struct json_object *object = json_object_new_object();
+        json_add(object, "mark", json_text(mark_words[finding->mark]));
+        json_add(object, "about", json_text(finding->about));
+        json_add(object, "text", json_text(finding->text));
+        json_add(object, "advice", json_text(finding->advice));
+        json_object_array_add(array, object);
+    }
+    return array;
 }
 
 void report_stage(const char *stage)

@@ -1,12 +1,9 @@
 /* settings.c - what is configured and where, the log file, and the policy. */
 #include "check/check.h"
-#include "tool.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { IDLE_RULES_SHOWN = 8 };
 
 /* Whether an earlier setting came from the same place. */
 static bool is_first_from(const struct config *config, int index)
@@ -68,17 +65,12 @@ static void check_idle_rules(const struct policy *policy)
 {
     const struct policy_rule *rule;
     size_t idle = 0;
-    for (size_t i = 0; (rule = policy_rule(policy, i)) != NULL; i++) {
-        const char *why = policy_no_effect(rule);
-        if (why == NULL || ++idle > IDLE_RULES_SHOWN)
-            continue;
-        report_add(MARK_NOTE, "policy", "%s:%u: %s has no effect: %s", rule->file, rule->line,
-                   rule->text, why);
-    }
-    if (idle > IDLE_RULES_SHOWN)
+    for (size_t i = 0; (rule = policy_rule(policy, i)) != NULL; i++)
+        idle += policy_no_effect(rule) != NULL;
+    if (idle > 0)
         report_add(MARK_NOTE, "policy",
-                   "%zu more items have no effect here\np11-proxy policy shows them all",
-                   idle - IDLE_RULES_SHOWN);
+                   "%zu item%s no effect here\np11-proxy policy shows which, and why", idle,
+                   idle == 1 ? " has" : "s have");
 }
 
 void check_policy(const struct config *config)

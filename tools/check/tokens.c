@@ -6,17 +6,8 @@
 
 #include "base/clock.h"
 #include "policy/policy.h"
-#include "tool.h"
 
-enum {
-    INTERFACES_MOST = 64,
-    SLOTS_MOST = 64,
-    DRAW_BYTES = 32,
-    DRAWS = 4,
-    FAST_NS = 2000,
-    FEW_SESSIONS = 4,
-    NAME_BYTES = 64
-};
+enum { INTERFACES_MOST = 64, SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS = 4, NAME_BYTES = 64 };
 
 /* What programs really ask a token for: they make the digest themselves. */
 static const struct {
@@ -95,12 +86,8 @@ static void report_random(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, const char *l
                    "token's maker, since the proxy passes that answer on",
                    label, function, token_code(rv));
     } else {
-        report_add(
-            MARK_OK, "token", "token '%s' makes %d random bytes in %.3f ms, without a login%s",
-            label, DRAW_BYTES, mean_ns / NS_PER_MS,
-            mean_ns < FAST_NS
-                ? "\nthat is so fast that the pool gains little: measure it with p11-proxy bench"
-                : "");
+        report_add(MARK_OK, "token", "token '%s' makes %d random bytes in %.3f ms, without a login",
+                   label, DRAW_BYTES, mean_ns / NS_PER_MS);
     }
 }
 
@@ -160,14 +147,6 @@ static bool report_token(const struct policy *policy, CK_FUNCTION_LIST *list, CK
         return true;
     }
     report_random(list, slot, label);
-    /* 0 and all ones mean: no limit, and not known. */
-    if (info.ulMaxSessionCount - 1 < FEW_SESSIONS) {
-        report_add(MARK_NOTE, "token",
-                   "token '%s' permits only %lu sessions\n"
-                   "the background thread may find no session; then the pool is filled "
-                   "on the application's calls",
-                   label, info.ulMaxSessionCount);
-    }
     return true;
 }
 
@@ -248,11 +227,6 @@ static void find_all(const void *context)
                    info.libraryVersion.major, info.libraryVersion.minor, maker, config->target);
     }
     report_interfaces(&module);
-    if (!locks) {
-        report_add(MARK_NOTE, "target",
-                   "the target does not work with several threads\n"
-                   "nothing to do: the pool is filled on the application's calls");
-    }
     /* A policy that is wrong was reported already. */
     if (policy_load(&policy, config, /* warn= */ NULL, NULL, &message) != 0)
         policy = NULL;
@@ -264,7 +238,7 @@ static void find_all(const void *context)
 
 bool check_tokens(const struct checked *checked)
 {
-    size_t before = report_count(MARK_PROBLEM);
+    size_t before = report_problems();
     report_from_child("target", find_all, checked);
-    return report_count(MARK_PROBLEM) == before;
+    return report_problems() == before;
 }
