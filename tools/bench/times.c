@@ -1,8 +1,7 @@
 /* times.c - many durations, counted by their size, and the quantiles of them. */
-#include "bench/times.h"
+#include "bench/bench.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* One duration, or several that lie between the two. */
 static void widen(struct times *times, int64_t min_ns, int64_t max_ns)
