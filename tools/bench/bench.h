@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/message.h"
+#include "bench/times.h"
 #include "token.h"
 #include "tool.h"
 
@@ -39,18 +40,6 @@ struct figure {
 enum { FIGURE_LOAD, FIGURE_SMALL = 2, FIGURES = 10 };
 extern const struct figure figures[FIGURES];
 
-enum {
-    TIMES_STEPS = 100, /* for each power of two, so that a step is 0.7 % */
-    TIMES_PLACES = 64 * TIMES_STEPS
-};
-
-/* Many durations, counted by their size. Begins as zeros. */
-struct times {
-    uint64_t count;
-    int64_t min_ns, max_ns;
-    uint64_t places[TIMES_PLACES]; /* how many durations there are of each step */
-};
-
 /* Calls of one figure. */
 struct measured {
     uint64_t calls;
@@ -79,12 +68,6 @@ struct subject {
     const char *module;
     struct drawn *drawn; /* in memory that children share */
 };
-
-void times_add(struct times *times, int64_t ns);
-void times_merge(struct times *times, const struct times *more);
-
-/* The duration, to within a percent, that at least this share (0 to 1) of them does not exceed. */
-int64_t times_quantile(const struct times *times, double share);
 
 /* Measures each figure once, in a process of its own, and adds that to *drawn. False, with drawn->message, if
  * that process ended early. */

@@ -1,7 +1,8 @@
 /* times.c - many durations, counted by their size, and the quantiles of them. */
-#include "bench/bench.h"
+#include "bench/times.h"
 
 #include <math.h>
+#include <stddef.h>
 
 /* One duration, or several that lie between the two. */
 static void widen(struct times *times, int64_t min_ns, int64_t max_ns)
