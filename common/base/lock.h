@@ -1,16 +1,14 @@
 /* lock.h - a lock for a few nanoseconds of work, which callers try and do not wait for.
  *
  * It is free when its bytes are zero, so a forked child finds it free in memory that fork wipes. All other
- * locks are pthread mutexes; theirs is the initialiser of all zero bytes that zero_is_unlocked() checks.
+ * locks are pthread mutexes, whose initialiser has all zero bytes with glibc and musl.
  */
 #ifndef P11_PROXY_LOCK_H
 #define P11_PROXY_LOCK_H
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
 struct try_lock {
     atomic_uint held;
@@ -31,15 +29,6 @@ static inline void try_lock_wait(struct try_lock *lock)
 {
     while (!try_lock_acquire(lock))
         sched_yield();
-}
-
-/* True where a mutex and a condition of zero bytes are initialised ones, as with glibc and musl. */
-static inline bool zero_is_unlocked(void)
-{
-    static const pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static const pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
-    static const char zeros[sizeof mutex + sizeof cond];
-    return memcmp(&mutex, zeros, sizeof mutex) == 0 && memcmp(&cond, zeros, sizeof cond) == 0;
 }
 
 #endif

@@ -202,8 +202,9 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, struct sli
     copy_and_wipe(buf, s->bytes + s->next, len_bytes);
     s->next += (uint32_t)len_bytes;
     POOL_TEST_HOOK(p);
-    /* Dropped, or the address space copied, during the copy: then these bytes are served to no caller. */
-    if (SAFEGUARD(POST_COPY) && !is_intact(p, epoch)) {
+    /* Dropped, or the address space copied, during the copy: then these bytes are served to no caller. A copy that was
+     * made just before has 0 in both places. */
+    if (SAFEGUARD(POST_COPY) && (epoch == 0 || !is_intact(p, epoch))) {
         wipe_bytes(buf, len_bytes);
         count_dropped(p, len_bytes);
         return POOL_MISS;
