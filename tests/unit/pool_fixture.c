@@ -16,7 +16,7 @@
 _Atomic int64_t now_ns, wall_ahead_ns;
 unsigned looks_before_pause;
 int madvise_answer;
-bool mmap_fails, droppable_fails;
+bool droppable_fails;
 _Atomic bool yielded;
 _Atomic uint64_t *droppable_page;
 
@@ -74,7 +74,7 @@ void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int f
     bool droppable = (flags & TYPE) == DROPPABLE;
     void *memory = MAP_FAILED;
     errno = ENOMEM;
-    if (!mmap_fails && !(droppable && droppable_fails))
+    if (!droppable || !droppable_fails)
         memory = __real_mmap64(at, len_bytes, protection, flags, fd, offset);
     if (droppable)
         droppable_page = memory == MAP_FAILED ? NULL : memory;

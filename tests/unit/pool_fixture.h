@@ -19,7 +19,7 @@ static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() s
 extern _Atomic int64_t now_ns, wall_ahead_ns;
 extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
 extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
-extern bool mmap_fails, droppable_fails;
+extern bool droppable_fails;
 extern _Atomic bool yielded;             /* a thread has called sched_yield() */
 extern _Atomic uint64_t *droppable_page; /* the pool's */
 

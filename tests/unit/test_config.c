@@ -7,7 +7,6 @@
 
 #include "../check_main.h"
 #include "base/file.h"
-#include "base/words.h"
 #include "config_fixture.h"
 
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
@@ -336,17 +335,6 @@ TEST(every_line_of_a_long_file_counts)
     ck_assert(!config->pool);
     ck_assert(!config->statistics);
     config_free(config);
-}
-
-TEST(the_distance_of_words_counts_letters_and_not_case)
-{
-    char long_word[300] = "";
-    ck_assert_uint_eq(edit_distance("x-pool", "X-POOL"), 0);
-    ck_assert_uint_eq(edit_distance("", "abc"), 3);
-    ck_assert_uint_eq(edit_distance("abc", ""), 3);
-    ck_assert_uint_eq(edit_distance("kitten", "sitting"), 3);
-    memset(long_word, 'a', sizeof long_word - 1);
-    ck_assert_uint_eq(edit_distance(long_word, "a"), SIZE_MAX);
 }
 
 TEST(a_plain_target_name_is_found_in_the_module_directory)

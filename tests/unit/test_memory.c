@@ -202,20 +202,6 @@ TEST_EACH(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3)
     ck_assert_int_eq(errno, EDOM);
 }
 
-TEST(a_droppable_page_is_zero_in_a_child)
-{
-    _Atomic uint64_t *page = droppable_map();
-    SKIP_IF(page == NULL, "this kernel has no MAP_DROPPABLE");
-    *page = 7;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(*page != 0);
-    ck_assert_int_eq(ended(child), 0);
-    ck_assert_uint_eq(*page, 7);
-    droppable_unmap(page);
-    droppable_unmap(NULL);
-}
-
 int main(void)
 {
     return test_main("memory", NULL, NULL);

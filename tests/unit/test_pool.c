@@ -98,24 +98,6 @@ static void hold_everywhere(void)
     ck_assert_uint_ne(words_in_memory(), 0);
 }
 
-TEST_EACH(a_drop_leaves_nothing_and_throws_the_fetch_in_flight_away, 0, POOL_DROP_CAUSES)
-{
-    hold_everywhere();
-    struct pool_counts before = counts();
-    size_t held_before = held_bytes();
-    pool_drop(pool, (enum pool_drop)_i);
-    ck_assert_int_eq(take(0, piece, 1), POOL_MISS);
-    ck_assert_uint_eq(counts().drops[_i], before.drops[_i] + 1);
-    ck_assert_uint_eq(counts().dropped_bytes, held_before);
-    /* The draw that caused the fetch began before the drop and gets its bytes. No later one does. */
-    ck_assert_uint_eq(pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8), 8);
-    ck_assert_uint_eq(serve_words(piece, 8), 0);
-    ck_assert_uint_eq(held_bytes(), 0);
-    ck_assert_uint_eq(words_in_memory(), 0);
-    ck_assert_uint_ne(fetch(8), 0);
-    ck_assert_uint_ne(take_all(8), 0);
-}
-
 TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
 {
     hold_everywhere();
