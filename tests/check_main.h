@@ -71,21 +71,4 @@ static inline int test_main(const char *name, SFun set_up, SFun tear_down)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Runs what add_tests() adds by tcase_add_test(), each between set_up() and tear_down(); either may be NULL. */
-static inline int check_main(const char *name, SFun set_up, SFun tear_down,
-                             void (*add_tests)(TCase *tcase))
-{
-    TCase *tcase = tcase_create(name);
-    Suite *suite = suite_create(name);
-    SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, HANG_S);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    add_tests(tcase);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 #endif

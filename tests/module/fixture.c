@@ -62,11 +62,6 @@ void tear_down(void)
                   shared->complaint);
 }
 
-int run_tests(const char *name, void (*add_tests)(TCase *))
-{
-    return check_main(name, set_up, tear_down, add_tests);
-}
-
 const char *target_path(const char *name)
 {
     static char path[PATH_MAX];

@@ -25,9 +25,6 @@ extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS be
 void set_up(void);
 void tear_down(void);
 
-/* Runs a program of tests: add_tests() calls tcase_add_test() for each. */
-int run_tests(const char *name, void (*add_tests)(TCase *));
-
 /* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
  * sees to its own; ThreadSanitizer starts no thread there, has a thread of its own, and slows all threads but one. */
 #define SKIP_IF_SANITIZED()                                                                        \

@@ -74,7 +74,7 @@ static void is_given(unsigned call, const CK_C_INITIALIZE_ARGS *callers, enum gi
 }
 
 /* The target complains of a thread that was not allowed. */
-START_TEST(the_target_gets_the_callers_pointer_or_plain_os_locking)
+TEST_EACH(the_target_gets_the_callers_pointer_or_plain_os_locking, 0, FORMS)
 {
     proxy_with(forms[_i].settings);
     EXPECT(fn->C_Initialize(forms[_i].args), CKR_OK);
@@ -88,10 +88,9 @@ START_TEST(the_target_gets_the_callers_pointer_or_plain_os_locking)
     ck_assert_int_eq(filler_thread() != 0, forms[_i].thread);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
 /* Arguments of ours must not fail where the caller's would do; then there is no thread. */
-START_TEST(whatever_the_target_says_to_ours_the_callers_are_tried)
+TEST_EACH(whatever_the_target_says_to_ours_the_callers_are_tried, 0, 7 * PLAIN_FORMS)
 {
     static const CK_RV refusals[] = {
         CKR_CANT_LOCK,   CKR_ARGUMENTS_BAD,          CKR_FUNCTION_FAILED, CKR_GENERAL_ERROR,
@@ -105,9 +104,8 @@ START_TEST(whatever_the_target_says_to_ours_the_callers_are_tried)
     draw(open_session(0, 0), 16, 32768);
     ck_assert_int_eq(filler_thread(), 0);
 }
-END_TEST
 
-START_TEST(the_targets_refusal_is_the_callers_answer)
+TEST(the_targets_refusal_is_the_callers_answer)
 {
     static const CK_RV refusals[] = {CKR_ARGUMENTS_BAD, CKR_HOST_MEMORY, CKR_NEED_TO_CREATE_THREADS,
                                      CKR_CANT_LOCK, 0x80004711};
@@ -125,18 +123,16 @@ START_TEST(the_targets_refusal_is_the_callers_answer)
     initialize();
     draw(open_session(0, 0), 16, 1024);
 }
-END_TEST
 
-START_TEST(a_configured_string_stands_where_the_reserved_pointer_does)
+TEST_EACH(a_configured_string_stands_where_the_reserved_pointer_does, 0, 6)
 {
     proxy_with("x-target-init: configdir='/a b'");
     EXPECT(fn->C_Initialize(forms[_i].args), CKR_OK);
     ck_assert_str_eq(shared->inits[0].args.pReserved, "configdir='/a b'");
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
-START_TEST(whoever_requires_a_thread_is_told_that_there_is_none)
+TEST(whoever_requires_a_thread_is_told_that_there_is_none)
 {
     proxy_with("x-pool-threads: require");
     EXPECT(fn->C_Initialize(&no_thread), CKR_NEED_TO_CREATE_THREADS);
@@ -146,9 +142,8 @@ START_TEST(whoever_requires_a_thread_is_told_that_there_is_none)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     EXPECT(fn->C_Initialize(NULL), CKR_OK);
 }
-END_TEST
 
-START_TEST(some_callbacks_without_the_others_are_bad_arguments)
+TEST(some_callbacks_without_the_others_are_bad_arguments)
 {
     CK_C_INITIALIZE_ARGS partial = {.CreateMutex = make};
     proxy_with("");
@@ -156,10 +151,9 @@ START_TEST(some_callbacks_without_the_others_are_bad_arguments)
     partial.flags = CKF_OS_LOCKING_OK;
     EXPECT(fn->C_Initialize(&partial), CKR_ARGUMENTS_BAD);
 }
-END_TEST
 
 /* What was given is as long as the specification says. */
-START_TEST(nothing_is_read_behind_the_arguments)
+TEST(nothing_is_read_behind_the_arguments)
 {
     static const CK_FLAGS flags[] = {0, CKF_OS_LOCKING_OK, CKF_LIBRARY_CANT_CREATE_OS_THREADS};
     CK_C_INITIALIZE_ARGS *args = before_a_fault(sizeof *args);
@@ -170,9 +164,8 @@ START_TEST(nothing_is_read_behind_the_arguments)
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
     }
 }
-END_TEST
 
-START_TEST(initialize_and_finalize_work_once_each)
+TEST(initialize_and_finalize_work_once_each)
 {
     CK_BYTE byte;
     proxy_with("");
@@ -192,10 +185,9 @@ START_TEST(initialize_and_finalize_work_once_each)
     EXPECT(fn->C_GenerateRandom(session, &byte, 1), CKR_SESSION_HANDLE_INVALID);
     served_once(1024);
 }
-END_TEST
 
 /* Another library in the process uses the target directly: without locking, it may be. */
-START_TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
+TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
 {
     proxy_with("x-pool-max-age: 1min");
     initialize();
@@ -213,9 +205,8 @@ START_TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
     draw(open_session(0, 0), 16, 32768);
     served_once(8192);
 }
-END_TEST
 
-START_TEST(a_finalize_that_fails_changes_nothing)
+TEST(a_finalize_that_fails_changes_nothing)
 {
     CK_SESSION_HANDLE session = begin("x-pool-max-age: 1min");
     draw_until_filled(session);
@@ -225,7 +216,6 @@ START_TEST(a_finalize_that_fails_changes_nothing)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     served_once(64);
 }
-END_TEST
 
 static pthread_barrier_t barrier;
 static atomic_uint won, beaten, odd;
@@ -245,7 +235,7 @@ static void *initialize_at_once(void *unused)
     return unused;
 }
 
-START_TEST(of_eight_threads_that_initialize_at_once_one_does)
+TEST(of_eight_threads_that_initialize_at_once_one_does)
 {
     pthread_t threads[8];
     script("C_Initialize: last 2ms");
@@ -262,7 +252,6 @@ START_TEST(of_eight_threads_that_initialize_at_once_one_does)
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
     }
 }
-END_TEST
 
 static CK_RV during[3];
 
@@ -273,7 +262,7 @@ static void call_back(void)
     during[2] = fn->C_GetInfo(&info);
 }
 
-START_TEST(a_target_that_comes_back_from_initialize_is_answered)
+TEST(a_target_that_comes_back_from_initialize_is_answered)
 {
     script_calls_back(call_back);
     script("C_Initialize: call back");
@@ -285,7 +274,6 @@ START_TEST(a_target_that_comes_back_from_initialize_is_answered)
     ck_assert_uint_eq(shared->init_count, 1);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-END_TEST
 
 static void *draw_large(void *session)
 {
@@ -301,7 +289,7 @@ static void *finalize(void *unused)
 }
 
 /* _i: whether the one that is inside is the application's call or the filler's. */
-START_TEST(finalize_waits_for_the_random_call_that_is_inside)
+TEST_EACH(finalize_waits_for_the_random_call_that_is_inside, 0, 2)
 {
     pthread_t drawer;
     pthread_t finalizer;
@@ -322,7 +310,6 @@ START_TEST(finalize_waits_for_the_random_call_that_is_inside)
     pthread_join(finalizer, NULL);
     ck_assert_uint_eq(shared->finalize_met, 0);
 }
-END_TEST
 
 static atomic_bool go;
 static CK_SESSION_HANDLE shared_session;
@@ -340,7 +327,7 @@ static void *draw_meanwhile(void *unused)
 }
 
 /* A target that is ending is let alone, however long that takes. */
-START_TEST(a_draw_beside_finalize_waits_until_it_is_over)
+TEST(a_draw_beside_finalize_waits_until_it_is_over)
 {
     enum { THREADS = 4, LIVES = 20 };
     pthread_t threads[THREADS];
@@ -362,7 +349,6 @@ START_TEST(a_draw_beside_finalize_waits_until_it_is_over)
         ck_assert_uint_eq(shared->finalize_met, 0);
     }
 }
-END_TEST
 
 static void *wait_for_event(void *result)
 {
@@ -371,7 +357,7 @@ static void *wait_for_event(void *result)
     return NULL;
 }
 
-START_TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
+TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
 {
     CK_RV answer = CKR_OK;
     CK_SLOT_ID slot;
@@ -387,29 +373,8 @@ START_TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
     pthread_join(waiter, NULL);
     ck_assert_uint_eq(answer, CKR_CRYPTOKI_NOT_INITIALIZED);
 }
-END_TEST
-
-static void add_tests(TCase *tcase)
-{
-    tcase_add_loop_test(tcase, the_target_gets_the_callers_pointer_or_plain_os_locking, 0, FORMS);
-    tcase_add_loop_test(tcase, whatever_the_target_says_to_ours_the_callers_are_tried, 0,
-                        7 * PLAIN_FORMS);
-    tcase_add_test(tcase, the_targets_refusal_is_the_callers_answer);
-    tcase_add_loop_test(tcase, a_configured_string_stands_where_the_reserved_pointer_does, 0, 6);
-    tcase_add_test(tcase, whoever_requires_a_thread_is_told_that_there_is_none);
-    tcase_add_test(tcase, some_callbacks_without_the_others_are_bad_arguments);
-    tcase_add_test(tcase, nothing_is_read_behind_the_arguments);
-    tcase_add_test(tcase, initialize_and_finalize_work_once_each);
-    tcase_add_test(tcase, a_target_that_another_user_initialized_is_used_without_a_thread);
-    tcase_add_test(tcase, a_finalize_that_fails_changes_nothing);
-    tcase_add_test(tcase, of_eight_threads_that_initialize_at_once_one_does);
-    tcase_add_test(tcase, a_target_that_comes_back_from_initialize_is_answered);
-    tcase_add_loop_test(tcase, finalize_waits_for_the_random_call_that_is_inside, 0, 2);
-    tcase_add_test(tcase, a_draw_beside_finalize_waits_until_it_is_over);
-    tcase_add_test(tcase, who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end);
-}
 
 int main(void)
 {
-    return run_tests("initialize", add_tests);
+    return test_main("initialize", set_up, tear_down);
 }
