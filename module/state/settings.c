@@ -10,23 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-
 static struct config defaults;
 static _Atomic(struct config *) current = &defaults;
 static struct config *former;
 
 _Atomic(struct policy *) current_policy;
 static struct policy *former_policy;
-
-/* Programs call C_Initialize as soon as they have the lists, for which the same was read. */
-static const int64_t JUST_NOW_NS = NS_PER_S;
-
-/* What was read for the lists and not put to use by C_Initialize yet. */
-static struct {
-    int64_t read_ns;   /* 0: nothing, or something was to be said of it */
-    char *environment; /* as it was then */
-} unheard;
 
 const struct config *settings(void)
 {
@@ -41,51 +30,12 @@ void settings_free(void)
         config_free(config);
     policy_free(former_policy);
     policy_free(atomic_exchange(&current_policy, NULL));
-    free(unheard.environment);
 }
 
 static void log_warning(void *context, const char *message)
 {
     (void)context;
     log_write(LOG_LEVEL_WARNING, "%s", message);
-}
-
-static void note_warning(void *is_warned, const char *message)
-{
-    (void)message;
-    *(bool *)is_warned = true;
-}
-
-/* What decides which files are read, and overrides them; NULL if there is no memory. The caller's to free(). */
-static char *environment(void)
-{
-    const char *config = secure_getenv("P11_PROXY_CONFIG");
-    const char *target = secure_getenv("P11_PROXY_TARGET");
-    const char *log = secure_getenv("P11_PROXY_LOG");
-    char *all;
-    int len = asprintf(&all, "%s\n%s\n%s", config != NULL ? config : "",
-                       target != NULL ? target : "", log != NULL ? log : "");
-    return len < 0 ? NULL : all;
-}
-
-static void keep_unheard(bool is_usable)
-{
-    free(unheard.environment);
-    unheard.environment = is_usable ? environment() : NULL;
-    unheard.read_ns = unheard.environment != NULL ? clock_ticks_ns() : 0;
-}
-
-/* Whether what is in force was read just now, and nothing is to be said of it. Once. */
-static bool is_just_read(void)
-{
-    int64_t read_ns = unheard.read_ns;
-    unheard.read_ns = 0;
-    if (read_ns == 0 || clock_ticks_ns() - read_ns > JUST_NOW_NS)
-        return false;
-    char *now = environment();
-    bool is_same = now != NULL && strcmp(now, unheard.environment) == 0;
-    free(now);
-    return is_same;
 }
 
 /* The places are long, and the caller's stack may be the smallest that there is. */
@@ -145,9 +95,6 @@ bool settings_load(struct message *message, bool heard)
 {
     struct config *config = NULL;
     struct policy *policy;
-    bool is_warned = false;
-    if (heard && is_just_read())
-        return true;
     bool loaded = load_config(&config, message);
     if (stays(config, heard)) {
         config_free(config);
@@ -157,8 +104,7 @@ bool settings_load(struct message *message, bool heard)
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);
-    if (policy_load(&policy, config, heard ? log_warning : note_warning, &is_warned, message) !=
-        0) {
+    if (policy_load(&policy, config, heard ? log_warning : NULL, NULL, message) != 0) {
         config_free(config);
         return false;
     }
@@ -167,6 +113,5 @@ bool settings_load(struct message *message, bool heard)
     former_policy = atomic_exchange(&current_policy, policy);
     struct config *old = atomic_exchange(&current, config);
     former = old != &defaults ? old : NULL;
-    keep_unheard(!heard && !is_warned);
     return true;
 }

@@ -28,8 +28,7 @@ static inline const struct policy *policy_in_force(void)
  * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. Returns
  * true, and the former ones stay as well, if a file that they came from cannot be read any more and no other has
  * taken its place: then the process gave up its rights, or changed its root.
- * heard: warnings about the lists are logged. If a reading with heard follows one without, in the same environment,
- * less than a second later, and that one gave no warning, nothing is read again. The caller serialises calls.
+ * heard: warnings about the lists are logged. The caller serialises calls.
  */
 bool settings_load(struct message *message, bool heard);
 
