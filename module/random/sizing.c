@@ -56,9 +56,9 @@ void sizing_prepare(void)
 static struct sizing *lock(struct slot *slot)
 {
     struct sizing *s = &sizings[slot->number].learned;
+    pthread_mutex_lock(&sizings[slot->number].lock);
     unsigned version = atomic_load(&slot->sizes_version);
     unsigned retry_version = atomic_load(&slot->retry_version);
-    pthread_mutex_lock(&sizings[slot->number].lock);
     if (s->version != version || s->call_bytes == 0)
         *s = (struct sizing){.version = version, .call_bytes = FIRST_CALL_BYTES};
     if (s->retry_version != retry_version) {

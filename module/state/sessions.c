@@ -303,15 +303,13 @@ void session_set_operating(struct session *session, bool operating)
 
 void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv)
 {
-    struct session *session = session_find(handle);
-    struct slot *slot = session != NULL ? atomic_load(&session->slot) : NULL;
+    struct slot *slot = session_slot(handle);
     if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
         slots_invalidate(SLOT_FINALIZED);
-    else if (slot != NULL && (rv == CKR_SESSION_CLOSED || rv == CKR_SESSION_HANDLE_INVALID)) {
+    else if (slot != NULL && (rv == CKR_SESSION_CLOSED || rv == CKR_SESSION_HANDLE_INVALID))
         /* The application has not closed it, so its token was removed or reset: many tokens say just that. */
-        atomic_store(&session->generation, SESSION_NEVER_POOLED);
         slot_invalidate(slot, SLOT_TOKEN_GONE);
-    } else if (slot != NULL)
+    else if (slot != NULL)
         slot_note_code(slot, rv);
 }
 

@@ -23,11 +23,8 @@ static struct slots *state;
  * because a late call may still read it. */
 static struct made {
     struct pool *pool;
-    struct made_before {
-        struct pool *pool;
-        struct made_before *earlier;
-    } * before;
-} made[SLOTS_MAX];
+    struct made *earlier;
+} * made[SLOTS_MAX];
 
 void slots_prepare(void)
 {
@@ -37,33 +34,35 @@ void slots_prepare(void)
 /* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
 enum { POOL_STAYS = -1 };
 enum keys { KEYS_STAY, KEYS_OF_SESSIONS, KEYS_ALL };
+enum login { LOGIN_STAYS, NO_LOGIN, LOGIN_OF_USER, LOGIN_OF_SO, LOGIN_OF_EITHER };
 
 struct effect {
-    int pool;       /* enum pool_drop */
-    enum keys keys; /* what is known of keys */
-    bool sessions;  /* no session is served until the token has answered for it */
-    bool token;     /* whether it has a generator */
-    bool sizes;     /* what was learned of its calls */
-    bool retry;     /* a token that failed may be asked again at once */
-    bool login;     /* no user is logged in any more */
+    int pool;         /* enum pool_drop */
+    enum keys keys;   /* what is known of keys */
+    bool sessions;    /* no session is served until the token has answered for it */
+    bool token;       /* whether it has a generator */
+    bool sizes;       /* what was learned of its calls */
+    bool retry;       /* a token that failed may be asked again at once */
+    enum login login; /* who is logged in now */
 };
 
 /* clang-format off */
 static const struct effect effects[SLOT_EVENTS] = {
     /*                          pool                 keys              sessions token sizes retry login */
-    [SLOT_SEEDED]            = {POOL_DROP_SEED,     KEYS_STAY,        false, false, false, true,  false},
-    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  false},
-    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  false},
-    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  true},
-    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         KEYS_OF_SESSIONS, false, false, false, false, false},
-    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, KEYS_ALL,       false, false, false, true,  true},
-    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         KEYS_ALL,         false, false, false, false, false},
-    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},
-    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, false},
-    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    KEYS_ALL,         true,  true,  false, false, true},
-    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    KEYS_ALL,         false, true,  true,  true,  true},
-    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   KEYS_STAY,        false, false, false, false, false},
-    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, KEYS_ALL,         true,  true,  true,  true,  true},
+    [SLOT_SEEDED]            = {POOL_DROP_SEED,     KEYS_STAY,        false, false, false, true,  LOGIN_STAYS},
+    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  LOGIN_OF_USER},
+    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  LOGIN_OF_SO},
+    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  NO_LOGIN},
+    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         KEYS_STAY,        false, false, false, false, LOGIN_OF_EITHER},
+    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         KEYS_OF_SESSIONS, false, false, false, false, LOGIN_STAYS},
+    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, KEYS_ALL,       false, false, false, true,  NO_LOGIN},
+    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         KEYS_ALL,         false, false, false, false, LOGIN_STAYS},
+    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
+    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
+    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    KEYS_ALL,         true,  true,  false, false, NO_LOGIN},
+    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    KEYS_ALL,         false, true,  true,  true,  NO_LOGIN},
+    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
+    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, KEYS_ALL,         true,  true,  true,  true,  NO_LOGIN},
 };
 /* clang-format on */
 
@@ -85,10 +84,10 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
         atomic_fetch_add(&slot->sizes_version, 1);
     if (effect->retry)
         atomic_fetch_add(&slot->retry_version, 1);
-    if (event == SLOT_LOGGED_IN || event == SLOT_SO_LOGGED_IN || effect->login) {
-        atomic_store(&slot->so_logged_in, event == SLOT_SO_LOGGED_IN);
-        atomic_store(&slot->logged_in, !effect->login);
-    }
+    if (effect->login != LOGIN_STAYS)
+        atomic_store(&slot->logged_in, effect->login != NO_LOGIN);
+    if (effect->login != LOGIN_STAYS && effect->login != LOGIN_OF_EITHER)
+        atomic_store(&slot->so_logged_in, effect->login == LOGIN_OF_SO);
     /* Last, so that a fetch that begins after the drop finds all else as it is now. */
     if (effect->pool != POOL_STAYS && pool != NULL && !keeps)
         pool_drop(pool, (enum pool_drop)effect->pool);
@@ -120,8 +119,7 @@ void slot_note_code(struct slot *slot, CK_RV rv)
         break;
     case CKR_USER_ALREADY_LOGGED_IN:
     case CKR_USER_ANOTHER_ALREADY_LOGGED_IN:
-        /* By a call that this module did not see, before now. */
-        atomic_store(&slot->logged_in, true);
+        slot_invalidate(slot, SLOT_LOGIN_FOUND);
         break;
     default:
         break;
@@ -182,20 +180,16 @@ struct slot *slot_add(CK_SLOT_ID id)
 static struct pool *made_pool_locked(unsigned number, size_t capacity_bytes,
                                      struct pool_line *lines)
 {
-    struct made *place = &made[number];
-    if (place->pool != NULL && pool_capacity(place->pool) == capacity_bytes)
-        return place->pool;
-    struct made_before *before = place->pool != NULL ? malloc(sizeof *before) : NULL;
-    struct pool *pool = NULL;
-    if ((place->pool != NULL && before == NULL) || pool_create(&pool, capacity_bytes, lines) != 0) {
-        free(before);
+    if (made[number] != NULL && pool_capacity(made[number]->pool) == capacity_bytes)
+        return made[number]->pool;
+    struct made *new = malloc(sizeof *new);
+    if (new == NULL || pool_create(&new->pool, capacity_bytes, lines) != 0) {
+        free(new);
         return NULL;
     }
-    if (before != NULL) {
-        *before = (struct made_before){place->pool, place->before};
-        place->before = before;
-    }
-    return place->pool = pool;
+    new->earlier = made[number];
+    made[number] = new;
+    return new->pool;
 }
 
 /* One pool more: each gets less. Expects the lock held. */
@@ -256,13 +250,11 @@ void slots_forget(void)
 void slots_free(void)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        pool_free(made[i].pool);
-        made[i].pool = NULL;
-        while (made[i].before != NULL) {
-            struct made_before *before = made[i].before;
-            made[i].before = before->earlier;
-            pool_free(before->pool);
-            free(before);
+        while (made[i] != NULL) {
+            struct made *last = made[i];
+            made[i] = last->earlier;
+            pool_free(last->pool);
+            free(last);
         }
     }
 }

@@ -53,6 +53,7 @@ enum slot_event {
     SLOT_LOGGED_IN, /* or a user may be: the call was on a session that is not known */
     SLOT_SO_LOGGED_IN,
     SLOT_LOGGED_OUT,
+    SLOT_LOGIN_FOUND, /* by a call that this module did not see, before now */
     SLOT_SESSION_CLOSED,
     SLOT_LAST_SESSION_CLOSED, /* while a user was logged in */
     SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
