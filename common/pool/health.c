@@ -117,11 +117,13 @@ static uint64_t digest(const uint64_t key[2], const uint8_t *block)
 {
     uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d,
                      key[0] ^ 0x6c7967656e657261, key[1] ^ 0x7465646279746573};
-    const uint64_t words[] = {load64(block), load64(block + 8), (uint64_t)HEALTH_BLOCK_BYTES << 56};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        v[3] ^= words[i];
+    /* Loaded one by one, because an array of them would leave the block on the stack. */
+    for (size_t at = 0; at <= HEALTH_BLOCK_BYTES; at += sizeof(uint64_t)) {
+        uint64_t word =
+            at < HEALTH_BLOCK_BYTES ? load64(block + at) : (uint64_t)HEALTH_BLOCK_BYTES << 56;
+        v[3] ^= word;
         sip_rounds(v, 2);
-        v[0] ^= words[i];
+        v[0] ^= word;
     }
     v[2] ^= 0xff;
     sip_rounds(v, 4);
