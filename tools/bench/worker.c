@@ -217,49 +217,38 @@ static void count_draws(int sign)
     counters_free(&list);
 }
 
-/* Opens a session with a token, and sees whether it draws. */
-static CK_RV try_slot(CK_SLOT_ID slot, const char **function)
-{
-    CK_BYTE bytes[16];
-    own.slot = slot;
-    *function = "C_OpenSession";
-    CK_RV rv = open_session(&own.session);
-    if (rv != CKR_OK)
-        return rv;
-    *function = "C_GenerateRandom";
-    rv = own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
-    if (rv != CKR_OK)
-        own.list->C_CloseSession(own.session);
-    return rv;
-}
-
 /* The first initialised token with a random number generator, else the first token that draws without being
- * initialised. The other process finds the same one. */
+ * initialised. Each round finds the same one. */
 static void find_slot(void)
 {
+    static const CK_FLAGS wanted[] = {CKF_RNG | CKF_TOKEN_INITIALIZED, CKF_RNG};
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
-    const char *function;
+    CK_BYTE bytes[16];
     CK_RV rv = own.list->C_GetSlotList(CK_TRUE, slots, &count);
     if (rv != CKR_OK)
         give_up("C_GetSlotList", rv);
-    for (CK_FLAGS initialised = CKF_TOKEN_INITIALIZED;; initialised = 0) {
+    for (int pass = 0; pass < 2; pass++) {
         for (CK_ULONG i = 0; i < count; i++) {
             CK_TOKEN_INFO info = {0};
-            if (own.list->C_GetTokenInfo(slots[i], &info) != CKR_OK ||
-                (info.flags & CKF_RNG) == 0 || (info.flags & CKF_TOKEN_INITIALIZED) != initialised)
+            const char *function = "C_OpenSession";
+            own.slot = slots[i];
+            if (own.list->C_GetTokenInfo(own.slot, &info) != CKR_OK ||
+                (info.flags & wanted[0]) != wanted[pass])
                 continue;
             token_text(own.drawn->label, info.label, sizeof info.label);
-            rv = try_slot(slots[i], &function);
+            rv = open_session(&own.session);
+            if (rv == CKR_OK) {
+                function = "C_GenerateRandom";
+                rv = own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
+            }
             if (rv == CKR_OK)
                 return;
-            if (initialised != 0)
+            if (pass == 0)
                 give_up(function, rv);
         }
-        if (initialised == 0)
-            give_up_because("there is no token that makes random bytes; p11-proxy "
-                            "check says what to do");
     }
+    give_up_because("there is no token that makes random bytes; p11-proxy check says what to do");
 }
 
 /* There are modules that write their table anew each time that they are asked for it. */
