@@ -63,10 +63,22 @@ check_stats_json() {
     check_json "$1" 0 ".processes[0] | $2" stats --json
 }
 
-# OpenMetrics of our process as its specification has it, with the same labels and numbers as JSON.
+# check_openmetrics WHAT COMMAND...: as check, for a machine with a parser of OpenMetrics.
+check_openmetrics() {
+    if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
+        check "openmetrics: $1" "${@:2}"
+    else
+        skip_check "openmetrics: $1" "no python3-prometheus-client"
+    fi
+}
+
+# check_rules WHAT: OpenMetrics of our process as its specification has it, with the same labels and numbers as JSON.
 keeps_the_rules() {
     stats --json >"$scratch/json" && stats --format=openmetrics >"$scratch/out" &&
-        "$CHECKOUT/tests/tool/openmetrics_rules.py" "$scratch/json" <"$scratch/out"
+        "$CHECKOUT/tests/tool/openmetrics.py" "$scratch/json" <"$scratch/out"
+}
+check_rules() {
+    check_openmetrics "$1" keeps_the_rules
 }
 
 # check_metric WHAT SAMPLE: in OpenMetrics of our process, as openmetrics.py prints it.
@@ -75,9 +87,5 @@ has_sample() {
         { grep -Fx -- "$1" "$scratch/samples" || { cat "$scratch/samples" && false; }; }
 }
 check_metric() {
-    if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
-        check "openmetrics: $1" has_sample "$2"
-    else
-        skip_check "openmetrics: $1" "no python3-prometheus-client"
-    fi
+    check_openmetrics "$1" has_sample "$2"
 }
