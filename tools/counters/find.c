@@ -63,32 +63,25 @@ static bool is_named_counters(int directory_fd, const char *name)
     return len == sizeof wanted - 1 && memcmp(target, wanted, sizeof wanted - 1) == 0;
 }
 
-/*
- * Opens a descriptor of the process, if it is a file. The process may replace it at any moment, by a
- * tape, a FIFO or a leased file: so it is looked at without opening it, and opened without waiting.
- */
+/* Opens a descriptor of the process, if it is a file. The process may have put a FIFO or a leased file
+ * in its place, so opening does not wait. */
 static int open_counters(int directory_fd, const char *name, struct stat *file)
 {
-    char itself[32];
-    int place_fd = openat(directory_fd, name, O_PATH | O_CLOEXEC);
-    int fd = -1;
-    snprintf(itself, sizeof itself, "/proc/self/fd/%d", place_fd);
-    if (place_fd >= 0 && fstat(place_fd, file) == 0 && S_ISREG(file->st_mode))
-        fd = open(itself, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (place_fd >= 0)
-        close(place_fd);
-    return fd;
+    int fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || (fstat(fd, file) == 0 && S_ISREG(file->st_mode)))
+        return fd;
+    close(fd);
+    return -1;
 }
 
 static bool is_listed(const struct counted_list *list, pid_t pid, const struct stat *file)
 {
-    bool listed = false;
     for (size_t i = 0; i < list->count; i++) {
         const struct counted_proxy *proxy = &list->proxies[i];
-        listed |=
-            proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino;
+        if (proxy->pid == pid && proxy->device == file->st_dev && proxy->inode == file->st_ino)
+            return true;
     }
-    return listed;
+    return false;
 }
 
 static enum counters_result inspect_counters(struct counted_list *list, struct candidate *candidate,
