@@ -1,5 +1,5 @@
 /* keys.c - rules about keys: sizes, curves, parameter sets; and the values that are read as DER. */
-#include "policy/keys.h"
+#include "policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ void key_info_params(struct key_info *key, const uint8_t *params, size_t params_
         is_name = take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value);
     }
     for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++)
-        if ((*oid != '\0' && strcmp(oid, curves[i].oid) == 0) ||
+        if (has_name(curves[i].oids, oid, strlen(oid)) ||
             (is_name && has_name(curves[i].names, (const char *)value.bytes, value.len_bytes)) ||
             strcmp(in_hex, curves[i].order) == 0)
             key->curve = &curves[i];

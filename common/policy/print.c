@@ -1,7 +1,6 @@
 /* print.c - a policy as text, for people and for comparing. */
 #include "policy/internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,6 +12,17 @@ static void put_text(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++)
         putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
+}
+
+void policy_print_rule(const struct policy_rule *rule, FILE *out)
+{
+    put_text(out, rule->file);
+    fprintf(out, ":%u: ", rule->line);
+    if (rule->key != NULL) {
+        put_text(out, rule->key);
+        fputs(": ", out);
+    }
+    put_text(out, rule->text);
 }
 
 enum table { MECHANISM_ROWS, KEY_TYPE_ROWS, CURVE_ROWS, PARAMETER_SET_ROWS };
@@ -45,7 +55,7 @@ static bool put_rows(const struct policy *policy, const struct rule *rule, enum 
     for (size_t row = 0; !end; row++) {
         const char *names = names_of_row(policy, rule, table, row, &end);
         size_t len = names != NULL ? strcspn(names, "|") : 0;
-        /* Two OIDs of a curve have the same name, as some key types have. */
+        /* Some key types have the same name. */
         if (names == NULL || (strcspn(last, "|") == len && strncmp(last, names, len) == 0))
             continue;
         at += (size_t)(at == 0 ? fprintf(out, INDENT "%s", title) : fprintf(out, ","));
@@ -99,13 +109,7 @@ static void put_rule(const struct policy *policy, const struct rule *rule, FILE 
     char name[NAME_BYTES];
 
     putc('\n', out);
-    put_text(out, rule->shown.file);
-    fprintf(out, ":%u: ", rule->shown.line);
-    if (rule->shown.key != NULL) {
-        put_text(out, rule->shown.key);
-        fputs(": ", out);
-    }
-    put_text(out, rule->shown.text);
+    policy_print_rule(&rule->shown, out);
     putc('\n', out);
 
     if (rule->no_effect != NULL) {
@@ -124,13 +128,13 @@ static void put_rule(const struct policy *policy, const struct rule *rule, FILE 
     put_rows(policy, rule, PARAMETER_SET_ROWS, "denies parameter set", out);
 }
 
-int policy_print(const struct policy *policy, FILE *out)
+void policy_print(const struct policy *policy, FILE *out)
 {
     struct policy_counts counts;
 
     if (policy == NULL) {
         fputs("policy: none\n", out);
-        return ferror(out) ? -EIO : 0;
+        return;
     }
     policy_count(policy, &counts);
     fprintf(out,
@@ -140,5 +144,4 @@ int policy_print(const struct policy *policy, FILE *out)
             counts.curves, counts.size_rules);
     for (size_t i = 0; i < policy->rule_count; i++)
         put_rule(policy, &policy->rule[i], out);
-    return ferror(out) ? -EIO : 0;
 }

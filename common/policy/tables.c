@@ -19,7 +19,7 @@ const struct key_type key_types[KEY_TYPES] = {
 };
 
 const struct curve curves[CURVES] = {
-#define CURVE(names, oid, order) {names, oid, order},
+#define CURVE(...) {__VA_ARGS__},
 #include "policy/curves.def"
 #undef CURVE
 };

@@ -71,7 +71,7 @@ struct key_type {
 
 struct curve {
     const char *names;
-    const char *oid;   /* dotted; "" if it has none */
+    const char *oids;  /* dotted, separated by '|'; "" if it has none */
     const char *order; /* lower case hexadecimal, no leading zero */
 };
 

@@ -197,10 +197,8 @@ void policy_count(const struct policy *policy, struct policy_counts *counts)
         return;
     counts->items = policy->rule_count;
     counts->mechanisms = policy->denied_count;
-    /* Another OID of the same curve is no other curve. */
     for (size_t i = 0; i < CURVES; i++)
-        counts->curves += policy->curve[i] != NO_RULE &&
-                          (i == 0 || strcmp(curves[i].names, curves[i - 1].names) != 0);
+        counts->curves += policy->curve[i] != NO_RULE;
     for (size_t i = 0; i < PARAMETER_SETS; i++)
         counts->parameter_sets += policy->parameter_set[i] != NO_RULE;
     for (size_t i = 0; i < policy->rule_count; i++) {

@@ -60,7 +60,8 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    fuzz_must(out && policy_print(policy, out) == 0);
+    fuzz_must(out != NULL);
+    policy_print(policy, out);
     fclose(out);
     for (size_t i = 0; i < len; i++)
         fuzz_must(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policy/keys.h"
+#include "policy/policy.h"
 
 enum { DER_BYTES = 4096 };
 

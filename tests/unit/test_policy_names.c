@@ -1,8 +1,6 @@
 /* test_policy_names.c - the name check: what the JDK would say of a name. */
 #include "policy_helper.h"
 
-#include "policy/names.h"
-
 TEST(the_56_names_deny_and_permit_as_the_jdk_does)
 {
     struct policy *policy = NULL;
@@ -78,33 +76,6 @@ TEST(a_name_that_is_listed_is_found_whatever_its_conditions)
     ck_assert_ptr_null(policy_listed(policy, "MD5withRSA"));
     ck_assert_ptr_null(policy_listed(policy, "no such name"));
     policy_free(policy);
-}
-
-TEST(parts_are_split_as_java_splits_them)
-{
-    static const struct {
-        const char *name, *parts;
-    } splits[] = {{"SHA1withRSAandMGF1", "SHA1|RSA|MGF1|"},
-                  {"PBEWithMD5AndDES", "PBE|MD5|DES|"},
-                  {"RSA/ECB/OAEPWithSHA-1AndMGF1Padding", "RSA|ECB|OAEP|SHA-1|MGF1Padding|"},
-                  {"AES/CBC/PKCS5Padding", "AES|CBC|PKCS5Padding|"},
-                  {"SHA1withDSAinP1363Format", "SHA1|DSA|P1363Format|"},
-                  {"//AES//", "AES|"},
-                  {"within", ""},
-                  {"PADDIN", "PADDIN|"},
-                  {"", ""}};
-
-    for (size_t i = 0; i < COUNT_OF(splits); i++) {
-        struct name_parts parts = {splits[i].name, splits[i].name + strlen(splits[i].name)};
-        char joined[128] = "";
-        const char *part;
-        size_t len;
-        while (next_part(&parts, &part, &len)) {
-            strncat(joined, part, len);
-            strcat(joined, "|");
-        }
-        ck_assert_str_eq(joined, splits[i].parts);
-    }
 }
 
 int main(void)

@@ -21,17 +21,6 @@ static const char help[] =
     "Exit code: 0 permitted or no effect, 1 refused (any of the names), 2 unknown or\n"
     "wrong usage.\n";
 
-static void put_place(const struct policy_rule *rule)
-{
-    put_plain(stdout, rule->file);
-    printf(":%u: ", rule->line);
-    if (rule->key != NULL) {
-        put_plain(stdout, rule->key);
-        fputs(": ", stdout);
-    }
-    put_plain(stdout, rule->text);
-}
-
 static struct json_object *json_rule(const struct policy_rule *rule)
 {
     if (rule == NULL)
@@ -59,7 +48,7 @@ static void print_verdict(const char *text, const struct verdict_of_name *v, boo
     else if (refused)
         fputs(audit ? ", while x-policy is audit; enforce would refuse it, by " : ", by ", stdout);
     if (v->verdict == VERDICT_NO_EFFECT || refused)
-        put_place(v->rule);
+        policy_print_rule(v->rule, stdout);
     if (v->min_key_bits == BITS_UNKNOWN)
         fputs(", with keys of no size", stdout);
     else if (v->min_key_bits > 0)
@@ -67,14 +56,14 @@ static void print_verdict(const char *text, const struct verdict_of_name *v, boo
     putchar('\n');
     if (v->verdict == VERDICT_PERMITTED && v->rule != NULL) {
         fputs("           except keys, by ", stdout);
-        put_place(v->rule);
+        policy_print_rule(v->rule, stdout);
         putchar('\n');
     }
     for (size_t i = 0; i < v->exceptions; i++) {
         printf("           except %s%s, by ",
                mechanism_name(v->exception[i].mechanism, name, sizeof name),
                v->exception[i].uses == FOR_ANY ? "" : " for some uses");
-        put_place(v->exception[i].rule);
+        policy_print_rule(v->exception[i].rule, stdout);
         putchar('\n');
     }
 }

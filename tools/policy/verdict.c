@@ -20,7 +20,7 @@ rule_of_curve(const struct policy *policy, const struct names *names, const char
 
     for (size_t i = 0; i < CURVES && rule == NULL; i++) {
         const char *name = curves[i].names;
-        if (!stands_for(names, text, name) && (*text == '\0' || strcmp(text, curves[i].oid) != 0))
+        if (!stands_for(names, text, name) && !has_name(curves[i].oids, text, strlen(text)))
             continue;
         uint64_t type = same_text(name, "Ed", 2)                               ? EDWARDS
                         : same_text(name, "X2", 2) || same_text(name, "X4", 2) ? MONTGOMERY
