@@ -30,7 +30,7 @@ static void at_exit(void)
     if (unloads || exits)
         return;
     exits = true;
-    filler_at_exit();
+    fork_gate_close();
 }
 
 static bool prepared;

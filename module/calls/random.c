@@ -72,16 +72,13 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
 
     struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
-    struct in_call_place *place = in_call_place(handle);
     bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
                   atomic_load(&slot->health) == SLOT_HEALTH_FAILED;
     CK_RV rv = CKR_DEVICE_ERROR;
-    in_call_random(place, handle);
     if (!failed && small && slot != NULL)
         rv = draw_small(functions, slot, handle, buf, len_bytes);
     else if (!failed)
         rv = source_forward(functions, slot, handle, buf, len_bytes);
-    in_call_random(place, CK_INVALID_HANDLE);
     count_draw(slot, len_bytes, rv);
     PROBE(draw__straight, handle, len_bytes, rv);
     if (rv != CKR_OK && !failed)
@@ -136,9 +133,9 @@ CK_RV own_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG u
 {
     hSession = fill_session_hide(hSession);
     struct in_call_place *place = in_call_place(hSession);
-    in_call_random(place, hSession);
+    unsigned calls = in_call_begin(place, hSession);
     CK_RV rv = functions->C_SeedRandom(hSession, pSeed, ulSeedLen);
-    in_call_random(place, CK_INVALID_HANDLE);
+    in_call_end(place, calls);
     struct slot *slot = session_slot(hSession);
     if (rv != CKR_OK)
         session_note_code(hSession, rv);

@@ -44,17 +44,17 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
-    struct session was;
+    bool never_pooled = false;
     bool last;
     unsigned closings = sessions_closings();
     hSession = fill_session_hide(hSession);
     /* The session is forgotten before it is closed: afterwards the token may give its handle to another thread. */
-    struct slot *slot = session_closed(hSession, &was, &last);
+    struct slot *slot = session_closed(hSession, &never_pooled, &last);
     if (last)
         fill_session_suspend(slot);
     CK_RV rv = functions->C_CloseSession(hSession);
     if (slot != NULL && !session_is_gone(rv))
-        session_reopened(hSession, &was, closings);
+        session_reopened(hSession, slot, never_pooled, closings);
     else if (slot != NULL)
         note_closed(slot, last);
     if (last)

@@ -72,8 +72,7 @@ void filler_prepare(void)
 static int64_t back_off(struct slot *slot, struct demand *demand, int64_t now_ns)
 {
     unsigned calls;
-    bool none = in_call_none(slot, &calls);
-    if (!none || in_call_on(slot) || atomic_load(&slot->operations) != 0 ||
+    if (!in_call_none(slot, &calls) || atomic_load(&slot->operations) != 0 ||
         calls != demand->calls_seen)
         demand->used_ns = now_ns;
     demand->calls_seen = calls;
@@ -357,9 +356,4 @@ bool filler_stop(void)
         forget(&filler->demands[i]);
     errno = saved_errno;
     return was_permitted;
-}
-
-void filler_at_exit(void)
-{
-    fork_gate_close();
 }

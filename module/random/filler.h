@@ -26,9 +26,6 @@ bool filler_stop(void);
 /* True on that thread: then the target's generator has called this module. */
 bool filler_is_this_thread(void);
 
-/* At exit(): the thread makes no more calls; waits a moment for the one that it may be in. */
-void filler_at_exit(void);
-
 /* True once there was a thread: then the module stays loaded. */
 bool filler_has_pinned(void);
 

@@ -20,30 +20,14 @@ void in_call_prepare(void)
     random_calls = memory_part(sizeof *random_calls);
 }
 
-static bool is_on(CK_SESSION_HANDLE handle, const struct slot *slot)
-{
-    return handle != CK_INVALID_HANDLE && session_slot(handle) == slot;
-}
-
-bool in_call_on(const struct slot *slot)
-{
-    for (unsigned i = 0; i < IN_CALL_PLACES; i++) {
-        const struct in_call_place *place = &in_call_places[i];
-        if (is_on(atomic_load_explicit(&place->random_session, memory_order_relaxed), slot) ||
-            ((atomic_load_explicit(&place->calls, memory_order_relaxed) & 1) != 0 &&
-             is_on(atomic_load_explicit(&place->session, memory_order_relaxed), slot)))
-            return true;
-    }
-    return false;
-}
-
 bool in_call_none(const struct slot *slot, unsigned *calls)
 {
     bool none = atomic_load(&random_calls->count) == 0;
     *calls = 0;
     for (unsigned i = 0; i < IN_CALL_PLACES; i++) {
         const struct in_call_place *place = &in_call_places[i];
-        if (!is_on(atomic_load_explicit(&place->session, memory_order_relaxed), slot))
+        CK_SESSION_HANDLE handle = atomic_load_explicit(&place->session, memory_order_relaxed);
+        if (session_slot(handle) != slot)
             continue;
         unsigned here = atomic_load_explicit(&place->calls, memory_order_relaxed);
         none = none && (here & 1) == 0;

@@ -16,7 +16,6 @@ enum { IN_CALL_PLACES = 64 };
 struct in_call_place {
     _Atomic CK_SESSION_HANDLE session; /* of the last call that was not for random bytes */
     atomic_uint calls;                 /* odd while a call is in the target; moves on with each */
-    _Atomic CK_SESSION_HANDLE random_session; /* of a call for random bytes in the target */
 } __attribute__((aligned(64)));
 
 extern struct in_call_place *in_call_places;
@@ -40,15 +39,6 @@ static inline void in_call_end(struct in_call_place *place, unsigned calls)
 {
     atomic_store_explicit(&place->calls, calls + 1, memory_order_relaxed);
 }
-
-/* Called before a call for random bytes with its session, and after it with CK_INVALID_HANDLE. */
-static inline void in_call_random(struct in_call_place *place, CK_SESSION_HANDLE handle)
-{
-    atomic_store_explicit(&place->random_session, handle, memory_order_relaxed);
-}
-
-/* True if a call on the slot is in the target. */
-bool in_call_on(const struct slot *slot);
 
 /* True if no call on the slot, and none for random bytes on any, is in the target. *calls is a number that changes with
  * each call on the slot that is not for random bytes. */

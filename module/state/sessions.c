@@ -225,7 +225,7 @@ void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_poo
     pthread_mutex_unlock(&state->lock);
 }
 
-struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool *last)
+struct slot *session_closed(CK_SESSION_HANDLE handle, bool *never_pooled, bool *last)
 {
     struct slot *slot = NULL;
     *last = false;
@@ -233,8 +233,7 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool 
     struct session *session = session_find(handle);
     if (session != NULL) {
         slot = atomic_load(&session->slot);
-        atomic_store(&was->slot, slot);
-        atomic_store(&was->never_pooled, atomic_load(&session->never_pooled));
+        *never_pooled = atomic_load(&session->never_pooled);
         remove_locked(session);
         *last = atomic_load(&slot->sessions) == 0;
     }
@@ -242,12 +241,12 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool 
     return slot;
 }
 
-void session_reopened(CK_SESSION_HANDLE handle, const struct session *was, unsigned closings)
+void session_reopened(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pooled,
+                      unsigned closings)
 {
     pthread_mutex_lock(&state->lock);
     if (atomic_load(&state->closings_begun) == closings)
-        open_locked(handle, atomic_load(&was->slot), atomic_load(&was->never_pooled),
-                    /* digest_info= */ ~0u);
+        open_locked(handle, slot, never_pooled, /* digest_info= */ ~0u);
     pthread_mutex_unlock(&state->lock);
 }
 

@@ -46,12 +46,13 @@ unsigned sessions_closings(void);
 void session_opened(CK_SESSION_HANDLE handle, CK_SLOT_ID slot_id, bool never_pooled,
                     unsigned closings);
 
-/* Forgets it. Returns its slot, or NULL if it was not known. *was is for session_reopened(), and *last says
+/* Forgets it. Returns its slot, or NULL if it was not known. *never_pooled is for session_reopened(), and *last says
  * whether it was the slot's last one. Any thread. */
-struct slot *session_closed(CK_SESSION_HANDLE handle, struct session *was, bool *last);
+struct slot *session_closed(CK_SESSION_HANDLE handle, bool *never_pooled, bool *last);
 
 /* The token did not close it: session_closed() is taken back. An operation may still be open on it. */
-void session_reopened(CK_SESSION_HANDLE handle, const struct session *was, unsigned closings);
+void session_reopened(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pooled,
+                      unsigned closings);
 
 /* Around the call that closes all of a slot (NULL: of all slots): forgets them. Any thread. */
 void sessions_close_begin(struct slot *slot);

@@ -59,6 +59,16 @@ static void configured(const char *settings)
     proxy_configured(expanded);
 }
 
+static void write_in_root(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 TEST_EACH(each_wrong_configuration_is_a_message_and_a_general_error, 0,
           (int)(sizeof wrongs / sizeof *wrongs))
 {
@@ -85,21 +95,14 @@ TEST(a_wrong_configuration_can_be_mended_without_unloading)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
 
-TEST(a_file_that_is_named_and_not_there_is_an_error)
-{
-    capture_stderr();
-    proxy_configured("");
-    setenv("P11_PROXY_CONFIG", "/nonexistent/p11-proxy.module", 1);
-    setenv("P11_PROXY_TARGET", target_path("scripted"), 1);
-    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
-    ck_assert_uint_eq(messages_with("/nonexistent/p11-proxy.module"), 1);
-}
-
-/* Though what was read for the lists is good for C_Initialize as well. */
-TEST_EACH(an_environment_that_changed_after_the_lists_is_seen, 0, 2)
+/* What was read for the lists is read again by C_Initialize. _i: which variable changes; 2: the file. */
+TEST_EACH(what_changed_after_the_lists_is_seen, 0, 3)
 {
     proxy_with("");
-    setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
+    if (_i == 2)
+        write_in_root("config", "x-pool: /nonexistent\n");
+    else
+        setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/nonexistent"), 1);
 }
@@ -173,10 +176,7 @@ TEST(another_configuration_takes_the_place_of_one_that_is_gone)
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     snprintf(other, sizeof other, "%s/other", root);
-    FILE *file = fopen(other, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs("x-target: /missing.so\nx-log: stderr\n", file);
-    fclose(file);
+    write_in_root("other", "x-target: /missing.so\nx-log: stderr\n");
     remove_in_root("config");
     setenv("P11_PROXY_CONFIG", other, 1);
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
