@@ -182,13 +182,6 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     return s->end - s->next >= len_bytes;
 }
 
-static void count_dropped(struct pool *p, size_t len_bytes)
-{
-    pthread_mutex_lock(&p->memory->lock);
-    p->memory->counts.dropped_bytes += len_bytes;
-    pthread_mutex_unlock(&p->memory->lock);
-}
-
 static inline enum pool_answer take_from_slice_locked(struct pool *p, struct slice *s,
                                                       struct pool_line *line, int64_t now_ns,
                                                       uint8_t *buf, size_t len_bytes)
@@ -206,7 +199,9 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, struct sli
      * made just before has 0 in both places. */
     if (SAFEGUARD(POST_COPY) && (epoch == 0 || !is_intact(p, epoch))) {
         wipe_bytes(buf, len_bytes);
-        count_dropped(p, len_bytes);
+        pthread_mutex_lock(&p->memory->lock);
+        p->memory->counts.dropped_bytes += len_bytes;
+        pthread_mutex_unlock(&p->memory->lock);
         return POOL_MISS;
     }
     note_draw(line, len_bytes);
@@ -343,7 +338,5 @@ void pool_drop(struct pool *p, enum pool_drop cause)
     pthread_mutex_lock(&p->memory->lock);
     drop_locked(p, cause);
     pthread_mutex_unlock(&p->memory->lock);
-    size_t lost = pool_wipe_slices(p);
-    if (lost != 0)
-        count_dropped(p, lost);
+    pool_drop_slices(p);
 }

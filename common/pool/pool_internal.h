@@ -75,8 +75,8 @@ static inline size_t wipe_slice(struct slice *s)
     return lost;
 }
 
-/* Wipes what all slices hold and returns how many bytes that lost. Expects no lock held. */
-size_t pool_wipe_slices(struct pool *p);
+/* Wipes what all slices hold and counts it as dropped. Expects no lock held. */
+void pool_drop_slices(struct pool *p);
 
 /* Wipes what the ring holds beyond keep_bytes, the oldest first; returns how much. Expects the lock held. */
 size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes);

@@ -97,22 +97,17 @@ size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes)
 void pool_limit(struct pool *p, size_t most_bytes)
 {
     struct pool_memory *m = p->memory;
-    size_t lost = 0;
     pthread_mutex_lock(&m->lock);
     bool less = most_bytes < m->most_bytes;
     m->most_bytes = min_size(most_bytes, p->ring_memory.capacity_bytes);
     m->target_bytes = min_size(m->target_bytes, m->most_bytes);
+    m->counts.dropped_bytes += pool_shrink_ring_locked(p, m->most_bytes);
     pthread_mutex_unlock(&m->lock);
-    if (!less)
-        return;
-    lost = pool_wipe_slices(p);
-    pthread_mutex_lock(&m->lock);
-    lost += pool_shrink_ring_locked(p, m->most_bytes);
-    m->counts.dropped_bytes += lost;
-    pthread_mutex_unlock(&m->lock);
+    if (less)
+        pool_drop_slices(p);
 }
 
-size_t pool_wipe_slices(struct pool *p)
+void pool_drop_slices(struct pool *p)
 {
     size_t lost = 0;
     for (unsigned i = 0; i < POOL_SLICES; i++) {
@@ -121,7 +116,9 @@ size_t pool_wipe_slices(struct pool *p)
         lost += wipe_slice(s);
         try_lock_release(&s->lock);
     }
-    return lost;
+    pthread_mutex_lock(&p->memory->lock);
+    p->memory->counts.dropped_bytes += lost;
+    pthread_mutex_unlock(&p->memory->lock);
 }
 
 void pool_count(struct pool *p, struct pool_counts *counts)
