@@ -89,32 +89,32 @@ struct parameter_set {
 };
 
 /* How many rows the tables have: each file of rows is a sum. */
+#define MECHANISM(...)     +1
+#define KEY_TYPE(...)      +1
+#define CURVE(...)         +1
+#define DIGEST(...)        +1
+#define PARAMETER_SET(...) +1
 enum {
-#define MECHANISM(...) +1
     MECHANISMS = 0
 #include "policy/mechanisms.def"
     ,
-#undef MECHANISM
-#define KEY_TYPE(...) +1
     KEY_TYPES = 0
 #include "policy/keytypes.def"
     ,
-#undef KEY_TYPE
-#define CURVE(...) +1
     CURVES = 0
 #include "policy/curves.def"
     ,
-#undef CURVE
-#define DIGEST(...) +1
     DIGESTS = 0
 #include "policy/digests.def"
     ,
-#undef DIGEST
-#define PARAMETER_SET(...) +1
     PARAMETER_SETS = 0
 #include "policy/paramsets.def"
-#undef PARAMETER_SET
 };
+#undef MECHANISM
+#undef KEY_TYPE
+#undef CURVE
+#undef DIGEST
+#undef PARAMETER_SET
 
 /* The tables, constant for the life of the program. Any thread, as all functions here. */
 extern const struct mechanism mechanisms[MECHANISMS];

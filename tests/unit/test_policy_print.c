@@ -63,7 +63,7 @@ TEST(list_files_print_as_committed)
     }
     closedir(folder);
     ck_assert_uint_ge(count, 8);
-    ck_assert_uint_ge(compared, 3);
+    ck_assert_uint_ge(compared, 2);
 }
 
 TEST(an_inline_list_prints_as_committed)
