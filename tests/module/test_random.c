@@ -41,10 +41,10 @@ TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
 }
 
-TEST(odd_requests_are_the_tokens_to_answer)
+TEST_EACH(odd_requests_are_the_tokens_to_answer, 0, 2)
 {
     CK_BYTE bytes[8];
-    begin_filled("");
+    begin_filled(_i == 0 ? "" : "x-pool-mix: kernel");
     unsigned before = own_requests();
     EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
     EXPECT(fn->C_GenerateRandom(session, NULL, 0), CKR_OK);
@@ -126,20 +126,6 @@ TEST(an_asynchronous_session_is_the_tokens_alone)
     unsigned before = own_requests();
     draw(asynchronous, 16, 320);
     ck_assert_uint_eq(own_requests(), before + 20);
-}
-
-/* The kernel's bytes are mixed into each answer, so no word of the token can be recognised. */
-TEST(what_is_mixed_with_the_kernels_bytes_is_not_the_tokens)
-{
-    static CK_BYTE bytes[4096];
-    struct word word;
-    session = begin("x-pool-mix: kernel");
-    for (size_t at = 0; at < 2048; at += 16)
-        EXPECT(fn->C_GenerateRandom(session, bytes + at, 16), CKR_OK);
-    EXPECT(fn->C_GenerateRandom(session, bytes + 2048, 2048), CKR_OK);
-    for (size_t at = 0; at + WORD_BYTES <= sizeof bytes; at += WORD_BYTES)
-        ck_assert(!word_read(bytes + at, &word) || word.counter > words_made());
-    EXPECT(fn->C_GenerateRandom(session, NULL, 8), CKR_ARGUMENTS_BAD);
 }
 
 int main(void)
