@@ -126,42 +126,32 @@ static void show(const struct stats_watch *watch, bool redraws, const struct cou
     }
 }
 
-/* list is what was found first, and is freed. False if output could not be written. */
-static bool show_again(const struct stats_watch *watch, struct counted_list *list, bool has_keys,
-                       int signals)
+int stats_watch(const struct stats_watch *watch)
 {
     const char *term = getenv("TERM");
     bool redraws =
         !watch->json && isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
-    struct counted_list before = {.count = 0};
-    bool written = true, goes_on = true;
-    fputs(redraws ? CLEAR_SCREEN : "", stdout);
-    while (goes_on && (watch->pids_count == 0 || list->count > 0)) {
-        show(watch, redraws, list, before.count > 0 ? &before : NULL);
-        counters_free(&before);
-        before = *list;
-        *list = (struct counted_list){.count = 0};
-        written = fflush(stdout) == 0 || errno == EPIPE;
-        goes_on =
-            !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, signals);
-        if (goes_on)
-            counters_find(list, watch->pids, watch->pids_count, /* complaints= */ NULL);
-    }
-    counters_free(list);
-    counters_free(&before);
-    return written;
-}
-
-int stats_watch(const struct stats_watch *watch)
-{
-    struct counted_list list;
+    struct counted_list list, before = {.count = 0};
     bool all_shown = counters_find(&list, watch->pids, watch->pids_count, stderr);
     int signals = open_signals();
     struct termios keys_before;
-    bool has_keys = take_keys(&keys_before);
-    bool written = show_again(watch, &list, has_keys, signals);
-    if (!written)
-        fprintf(stderr, "p11-proxy stats: cannot write: %m\n");
+    bool has_keys = take_keys(&keys_before), written = true, goes_on = true;
+    fputs(redraws ? CLEAR_SCREEN : "", stdout);
+    while (goes_on && (watch->pids_count == 0 || list.count > 0)) {
+        show(watch, redraws, &list, before.count > 0 ? &before : NULL);
+        counters_free(&before);
+        before = list;
+        list = (struct counted_list){.count = 0};
+        written = fflush(stdout) == 0 || errno == EPIPE;
+        if (!written)
+            fprintf(stderr, "p11-proxy stats: cannot write: %m\n");
+        goes_on =
+            !ferror(stdout) && wait_until(clock_exact_ns() + watch->period_ns, has_keys, signals);
+        if (goes_on)
+            counters_find(&list, watch->pids, watch->pids_count, /* complaints= */ NULL);
+    }
+    counters_free(&list);
+    counters_free(&before);
     if (has_keys)
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &keys_before);
     return all_shown && written ? EXIT_FINE : EXIT_BAD;
