@@ -11,6 +11,7 @@ page=$CHECKOUT/common/p11-proxy.module.5
 name=${0##*/}
 name=${name%.sh}
 # The slow checks come with --long, or with tests/run --long.
+# shellcheck disable=SC2034
 long=false
 [[ ${!#} != --long && -z ${TESTS_LONG-} ]] || long=true
 
@@ -236,6 +237,7 @@ group_is_gone() {
 
 # get: the page of a server at $port. Its certificate is the token's.
 get() {
+    # shellcheck disable=SC2154
     curl -sS --no-keepalive --cacert cert.pem "https://localhost:$port/"
 }
 

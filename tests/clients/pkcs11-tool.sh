@@ -51,6 +51,7 @@ tests_with_a_key() {
 
 # A SoftHSM that is told so is a strict token: its child is not initialised.
 where_children_start_anew() {
+    # shellcheck disable=SC2031
     echo 'library.reset_on_fork = true' >>"$SOFTHSM2_CONF"
     "$@"
 }
