@@ -11,8 +11,8 @@ page=$CHECKOUT/common/p11-proxy.module.5
 name=${0##*/}
 name=${name%.sh}
 # The slow checks come with --long, or with tests/run --long.
-# shellcheck disable=SC2034
 long=false
+# shellcheck disable=SC2034
 [[ ${!#} != --long && -z ${TESTS_LONG-} ]] || long=true
 
 # Debian's own programs: the tests' packages belong to them. Servers come last, so installed ones win.
