@@ -109,9 +109,13 @@ bool sizing_is_flat(struct slot *slot)
 {
     struct sizing *s = lock(slot);
     int64_t least_ns = least_of_smallest(s);
-    int64_t ns = s->least_ns[power_of(s->call_bytes)];
+    unsigned smallest = smallest_timed(s);
+    unsigned largest = SIZES - 1;
+    while (largest > smallest && s->least_ns[largest] == 0)
+        largest--;
+    bool flat = largest > smallest && s->least_ns[largest] <= least_ns + least_ns / 4;
     unlock(slot);
-    return least_ns >= WHOLE_POOL_CALL_NS && ns != 0 && ns <= least_ns + least_ns / 4;
+    return flat && least_ns >= WHOLE_POOL_CALL_NS;
 }
 
 int64_t sizing_call_ns(struct slot *slot)
