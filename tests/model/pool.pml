@@ -13,6 +13,7 @@
  *   NO_INDEX      a served byte's place in the slice is not moved past
  *   NO_WIPE       a fork does not wipe the pool
  *   NO_SLICES     a drop moves no epoch and wipes the ring only
+ *   NO_TAKES      a fetch may open where bytes are still being taken
  */
 #define STREAM 4 /* bytes that the token makes: the ring wraps twice */
 #define PLACES 2
@@ -25,6 +26,8 @@ byte head; /* positions in the stream of the ring, as in ring.c */
 byte tail;
 bit  ring_open;
 bit  ring_lock;
+bit  taking;     /* a byte is on its way to the slice, */
+byte take_start; /* and this was its position */
 byte epoch = 1;   /* 0: stopped */
 byte slice;       /* the one byte that it holds, 0 if none */
 byte slice_epoch;
@@ -43,7 +46,15 @@ byte parents;            /* bytes that were made before the fork */
 /* In the child the first consumer goes on, whatever it was doing. All others are alike, and the parent's. */
 #define DEAD (forked && _pid != 0)
 
-#define ROOM (epoch != 0 && !ring_open && tail - head < PLACES)
+#ifdef NO_TAKES
+#define START head
+#else
+#define START (taking -> take_start : head)
+#endif
+#define ROOM (epoch != 0 && !ring_open && tail - START < PLACES)
+
+/* A drop leaves what is being taken to the one who takes it. */
+#define WIPE(place) ring[place] = ((taking && take_start % PLACES == place) -> ring[place] : 0)
 
 /* The byte is the caller's. In one step with the last check of the epoch: a copy of the process that is made later is
  * made after the draw, and nothing can tell the two apart. */
@@ -71,7 +82,7 @@ inline check_and_serve() {
     copy = 0
 }
 
-/* prepare_slice_locked() */
+/* prepare_slice_locked(), and append_to_slice() without the ring's lock. */
 inline prepare() {
     d_step {
         ring_lock == 0;
@@ -81,10 +92,20 @@ inline prepare() {
         fi;
         if
         :: slice == 0 && head < tail && epoch != 0 ->
-            slice = ring[head % PLACES];
-            ring[head % PLACES] = 0;
+            taking = 1;
+            take_start = head;
             head++;
             slice_epoch = epoch
+        :: else -> skip
+        fi
+    };
+    d_step {
+        if
+        :: taking ->
+            slice = ring[take_start % PLACES];
+            ring[take_start % PLACES] = 0;
+            taking = 0;
+            take_start = 0
         :: else -> skip
         fi
     }
@@ -217,8 +238,8 @@ active proctype dropper() {
 #ifndef NO_SLICES
             epoch = 2;
 #endif
-            ring[0] = 0;
-            ring[1] = 0;
+            WIPE(0);
+            WIPE(1);
             head = tail
         };
 #ifndef NO_SLICES
@@ -239,6 +260,8 @@ active proctype forker() {
         tail = 0;
         ring_open = 0;
         ring_lock = 0;
+        taking = 0;
+        take_start = 0;
         epoch = 0;
         slice = 0;
         slice_epoch = 0;
