@@ -25,12 +25,28 @@ const struct policy_rule *parameters_denied(const struct policy *policy, enum me
 const struct policy_rule *digest_info_denied(const struct policy *policy, const CK_BYTE *data,
                                              CK_ULONG data_bytes);
 
+struct known_key {
+    const struct slot *slot; /* NULL: none, or nothing is to be remembered */
+    CK_OBJECT_HANDLE handle;
+    bool on_token;
+    unsigned version; /* the slot's keys_version; of a session object session_keys_version */
+    struct key_info info;
+    uint64_t permitted_mechanism;   /* this one */
+    enum purpose permitted_purpose; /* for that; 0: none */
+};
+
 /*
  * What the token says of a key, read on the caller's session with two calls, and once: it is remembered until
  * slot_invalidate() says that keys may have changed. False if the token does not say what type of key it is: it will
  * then say itself what is wrong with the handle.
  */
-bool key_find(struct key_info *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle);
+bool key_find(struct known_key *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle);
+
+/* Remembers that the policy permits the key to a mechanism for a purpose, and whether it does so now. The latter spares
+ * a program that signs again and again with one key all other questions. */
+void key_note_permitted(const struct known_key *key, uint64_t mechanism, enum purpose purpose);
+bool key_is_permitted(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle, uint64_t mechanism,
+                      enum purpose purpose);
 
 /*
  * The rule that denies a key that is made of use's templates; NULL if none does. *code is then what the caller is

@@ -11,13 +11,7 @@ enum { ATTRIBUTE_MOST_BYTES = 4096, CACHE_PLACES = 256 };
 /* A small table; a new key takes the place of an old one. */
 struct key_cache {
     struct try_lock lock; /* guards the places */
-    struct cached_key {
-        const struct slot *slot; /* NULL: free place */
-        CK_OBJECT_HANDLE handle;
-        bool on_token;
-        unsigned version; /* the slot's keys_version; of a session object session_keys_version */
-        struct key_info info;
-    } keys[CACHE_PLACES];
+    struct known_key keys[CACHE_PLACES];
 };
 static struct key_cache *cache;
 
@@ -187,35 +181,77 @@ static bool read_key(struct key_info *key, bool *on_token, CK_SESSION_HANDLE ses
     return true;
 }
 
-bool key_find(struct key_info *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle)
+static struct known_key *place_of(const struct slot *slot, CK_OBJECT_HANDLE handle)
+{
+    uint64_t mixed = ((uint64_t)handle ^ (uint64_t)(uintptr_t)slot) * 0x9E3779B97F4A7C15ULL;
+    return &cache->keys[mixed >> 32 & (CACHE_PLACES - 1)];
+}
+
+static unsigned version_of(const struct slot *slot, bool on_token)
+{
+    return atomic_load(on_token ? &slot->keys_version : &slot->session_keys_version);
+}
+
+static bool is_current_locked(const struct known_key *place, const struct slot *slot,
+                              CK_OBJECT_HANDLE handle)
+{
+    return place->slot == slot && place->handle == handle &&
+           place->version == version_of(slot, place->on_token);
+}
+
+bool key_find(struct known_key *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle)
 {
     struct slot *slot = session_slot(session);
-    struct cached_key fresh = {.slot = slot, .handle = handle};
+    struct known_key *place = place_of(slot, handle);
+    *key = (struct known_key){.slot = slot, .handle = handle};
     if (slot == NULL)
-        return read_key(key, &fresh.on_token, session, handle);
+        return read_key(&key->info, &key->on_token, session, handle);
 
-    uint64_t mixed = ((uint64_t)handle ^ (uint64_t)(uintptr_t)slot) * 0x9E3779B97F4A7C15ULL;
-    struct cached_key *place = &cache->keys[mixed >> 32 & (CACHE_PLACES - 1)];
     /* Read before the token is asked, so that an answer is not used if keys changed while it was on its way. */
-    unsigned versions[] = {atomic_load(&slot->session_keys_version),
-                           atomic_load(&slot->keys_version)};
+    unsigned versions[] = {version_of(slot, false), version_of(slot, true)};
     bool found = false;
     if (try_lock_acquire(&cache->lock)) {
-        found = place->slot == slot && place->handle == handle &&
-                place->version == versions[place->on_token];
+        found = is_current_locked(place, slot, handle);
         if (found)
-            *key = place->info;
+            *key = *place;
         try_lock_release(&cache->lock);
     }
     if (found)
         return true;
-    if (!read_key(key, &fresh.on_token, session, handle))
+    if (!read_key(&key->info, &key->on_token, session, handle))
         return false;
-    fresh.version = versions[fresh.on_token];
-    fresh.info = *key;
+    key->version = versions[key->on_token];
     if (try_lock_acquire(&cache->lock)) {
-        *place = fresh;
+        *place = *key;
         try_lock_release(&cache->lock);
     }
     return true;
+}
+
+void key_note_permitted(const struct known_key *key, uint64_t mechanism, enum purpose purpose)
+{
+    struct known_key *place = place_of(key->slot, key->handle);
+    if (key->slot == NULL || !try_lock_acquire(&cache->lock))
+        return;
+    /* The version is that of the key that was judged: another key may have its handle by now. */
+    if (place->slot == key->slot && place->handle == key->handle &&
+        place->on_token == key->on_token && place->version == key->version) {
+        place->permitted_mechanism = mechanism;
+        place->permitted_purpose = purpose;
+    }
+    try_lock_release(&cache->lock);
+}
+
+bool key_is_permitted(CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle, uint64_t mechanism,
+                      enum purpose purpose)
+{
+    const struct slot *slot = session_slot(session);
+    const struct known_key *place = place_of(slot, handle);
+    if (slot == NULL || !try_lock_acquire(&cache->lock))
+        return false;
+    bool permitted = place->permitted_purpose == purpose &&
+                     place->permitted_mechanism == mechanism &&
+                     is_current_locked(place, slot, handle);
+    try_lock_release(&cache->lock);
+    return permitted;
 }

@@ -64,6 +64,33 @@ TEST(a_key_is_read_once)
     ck_assert_uint_eq(keyring->reads, 4);
 }
 
+/* A key that was permitted is not permitted to another mechanism, for another purpose, or with other parameters. */
+TEST(what_is_permitted_is_so_for_one_mechanism_and_purpose)
+{
+    CK_RSA_PKCS_OAEP_PARAMS md5 = {.hashAlg = CKM_MD5, .mgf = CKG_MGF1_SHA1};
+    CK_MECHANISM md5_rsa = {CKM_MD5_RSA_PKCS, NULL, 0};
+    CK_MECHANISM oaep = {CKM_RSA_PKCS_OAEP, NULL, 0};
+    char settings[256];
+    put("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA/ECB/PKCS1Padding\n");
+    snprintf(
+        settings, sizeof settings,
+        "x-disabled-algorithms: RSA keySize < 2048, MD5\nx-disabled-algorithms-file: %s/crypto",
+        root);
+    start(settings);
+    has_rsa_key(2048);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(sign(1), CKR_OK);
+        EXPECT(sign_by(&md5_rsa, 1), CKR_MECHANISM_INVALID);
+        EXPECT(fn->C_DecryptInit(session, &rsa, 1), CKR_MECHANISM_INVALID);
+        oaep.pParameter = NULL;
+        oaep.ulParameterLen = 0;
+        EXPECT(fn->C_DecryptInit(session, &oaep, 1), CKR_OK);
+        oaep.pParameter = &md5;
+        oaep.ulParameterLen = sizeof md5;
+        EXPECT(fn->C_DecryptInit(session, &oaep, 1), CKR_MECHANISM_PARAM_INVALID);
+    }
+}
+
 enum event {
     DESTROYED,
     ATTRIBUTE_SET,

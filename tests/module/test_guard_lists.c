@@ -26,16 +26,6 @@ static bool is_shown(CK_MECHANISM_TYPE type)
     return false;
 }
 
-static void put(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 TEST(the_two_calls_are_about_the_filtered_list)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, 0x250, CKM_MD5_RSA_PKCS, 0x80000142,
