@@ -266,6 +266,9 @@ static void forget(void)
 
 CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functions)
 {
+    /* From inside the target's generator: a C_Finalize that waits for that call must not be waited for. */
+    if (is_recursive())
+        return CKR_CRYPTOKI_ALREADY_INITIALIZED;
     for (;;) {
         switch (init_change_begin(NOT_INITIALIZED, INITIALIZING)) {
         case CHANGE_BEGUN: {
@@ -281,7 +284,7 @@ CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functi
         case CHANGE_IMPOSSIBLE:
             if (target_is_initialized(functions))
                 return CKR_CRYPTOKI_ALREADY_INITIALIZED;
-            if (!is_recursive() && init_change_begin(INITIALIZED, FINALIZING) == CHANGE_BEGUN) {
+            if (init_change_begin(INITIALIZED, FINALIZING) == CHANGE_BEGUN) {
                 calls_wait();
                 filler_stop();
                 forget();

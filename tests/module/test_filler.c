@@ -290,6 +290,32 @@ TEST_EACH(a_generator_that_comes_back_is_answered_on_whatever_thread, 0, 20)
     atomic_store(&shared->complaints, 0); /* of the target's own calls on that thread */
 }
 
+static atomic_bool finalizes;
+
+static void initialize_meanwhile(void)
+{
+    if (filler_thread() != gettid() || atomic_exchange(&was_inside, true))
+        return;
+    WAIT_UNTIL(atomic_load(&finalizes));
+    for (int i = 0; i < 1000; i++) {
+        atomic_store(&answer_inside, call_by(7));
+        sched_yield();
+    }
+}
+
+TEST(a_c_initialize_in_the_filler_does_not_wait_for_the_c_finalize_that_waits_for_it)
+{
+    script_calls_back(initialize_meanwhile);
+    script("C_GenerateRandom: call back");
+    session = begin("x-pool-max-age: 1min");
+    for (unsigned long since_ms = 0; !was_inside; wait_a_moment(&since_ms, "was_inside"))
+        draw(session, 512, 512);
+    atomic_store(&finalizes, true);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert_uint_eq(answer_inside, CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    atomic_store(&shared->complaints, 0); /* of the target's own calls on that thread */
+}
+
 int main(void)
 {
     return test_main("filler", set_up, tear_down);
