@@ -1,9 +1,9 @@
 /* ring.h - bytes that wait to be served, oldest first, each with the time before which it was fetched.
  *
- * The owner of a ring serialises all calls but ring_taken(). A struct ring of zero bytes is an empty ring, which is what a
- * forked child finds where the ring lies in memory that fork wipes; where its bytes are and how many there
- * is room for never changes and lies outside. Positions count bytes since the ring was last empty. A byte
- * belongs to a segment, to the one open region, or to none, and then it is zero.
+ * The owner of a ring serialises all calls but ring_taken(). A struct ring of zero bytes is an empty ring, which is
+ * what a forked child finds where the ring lies in memory that fork wipes; where its bytes are and how many there is
+ * room for never changes and lies outside. Positions count bytes since the ring was last empty. A byte belongs to a
+ * segment, to the one open region, to a take, or to none, and then it is zero.
  */
 #ifndef P11_PROXY_RING_H
 #define P11_PROXY_RING_H
@@ -27,10 +27,9 @@ struct ring {
     uint64_t tail;   /* where the next region opens */
     unsigned oldest; /* index into segments */
     unsigned count;
-    size_t open_bytes; /* of the region that a fetch owns, 0 if none is open */
-    atomic_uint takes; /* begun by ring_take() and not ended */
-    uint64_t
-        takes_start; /* no bytes before it are being taken; means nothing if there are no takes */
+    size_t open_bytes;    /* of the region that a fetch owns, 0 if none is open */
+    atomic_uint takes;    /* begun by ring_take() and not ended */
+    uint64_t takes_start; /* where the first of them began, if there are any */
     struct segment segments[RING_SEGMENTS];
 };
 

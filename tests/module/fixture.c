@@ -72,12 +72,17 @@ const char *target_path(const char *name)
     return path;
 }
 
+void write_in_root(const char *name, const char *text)
+{
+    FILE *file = fopen(below(name), "we");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
 static void put_config(const char *settings)
 {
-    FILE *file = fopen(below("config"), "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(settings, file);
-    fclose(file);
+    write_in_root("config", settings);
     setenv("P11_PROXY_CONFIG", below("config"), 1);
 }
 

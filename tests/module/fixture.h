@@ -17,6 +17,7 @@
 extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
 extern void *proxy;             /* its dlopen() handle */
 extern char root[64];           /* a folder that lasts one test */
+void write_in_root(const char *name, const char *text);
 
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */

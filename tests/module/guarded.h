@@ -16,15 +16,4 @@ static void start(const char *settings)
     session = open_session(0, 0);
 }
 
-/* A file in root. */
-static inline void put(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 #endif

@@ -59,16 +59,6 @@ static void configured(const char *settings)
     proxy_configured(expanded);
 }
 
-static void write_in_root(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *file = fopen(path, "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 TEST_EACH(each_wrong_configuration_is_a_message_and_a_general_error, 0,
           (int)(sizeof wrongs / sizeof *wrongs))
 {

@@ -71,7 +71,7 @@ TEST(what_is_permitted_is_so_for_one_mechanism_and_purpose)
     CK_MECHANISM md5_rsa = {CKM_MD5_RSA_PKCS, NULL, 0};
     CK_MECHANISM oaep = {CKM_RSA_PKCS_OAEP, NULL, 0};
     char settings[256];
-    put("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA/ECB/PKCS1Padding\n");
+    write_in_root("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA/ECB/PKCS1Padding\n");
     snprintf(
         settings, sizeof settings,
         "x-disabled-algorithms: RSA keySize < 2048, MD5\nx-disabled-algorithms-file: %s/crypto",

@@ -104,7 +104,7 @@ TEST(info_says_only_what_is_permitted)
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
     CK_MECHANISM_INFO info;
     char settings[256];
-    put("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA, MessageDigest.MD5\n");
+    write_in_root("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA, MessageDigest.MD5\n");
     snprintf(settings, sizeof settings, "x-disabled-algorithms-file: %s/crypto", root);
     start(settings);
     has(all, 3);
@@ -145,10 +145,10 @@ TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, CKM_RC4, CKM_SHA256};
     char settings[256];
-    put("first", "jdk.tls.disabledAlgorithms=SHA1, \\\n  MD5, frobnicate\n"
-                 "jdk.certpath.disabledAlgorithms=DES\njdk.tls.legacyAlgorithms=RC4\n");
-    put("second", "jdk.tls.disabledAlgorithms=RC4\n");
-    put("empty", "jdk.tls.disabledAlgorithms=");
+    write_in_root("first", "jdk.tls.disabledAlgorithms=SHA1, \\\n  MD5, frobnicate\n"
+                           "jdk.certpath.disabledAlgorithms=DES\njdk.tls.legacyAlgorithms=RC4\n");
+    write_in_root("second", "jdk.tls.disabledAlgorithms=RC4\n");
+    write_in_root("empty", "jdk.tls.disabledAlgorithms=");
     point_link_to("first");
     snprintf(settings, sizeof settings,
              "x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s/policy", root);
