@@ -40,20 +40,35 @@ static ssize_t read_all(int fd, char *content, size_t len_bytes)
     return (ssize_t)held;
 }
 
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 /* As file_read(). *complaint stays NULL if errno tells the reason. */
 static char *read_fd(int fd, bool secure, const char **complaint)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0 || (*complaint = kind_complaint(&st, secure)) != NULL)
+    struct stat before, after;
+    if (fstat(fd, &before) != 0 || (*complaint = kind_complaint(&before, secure)) != NULL)
         return NULL;
-    size_t len = (size_t)st.st_size;
-    char *content = calloc(1, len + 1);
-    ssize_t held = content != NULL ? read_all(fd, content, len) : -1;
-    if (held == (ssize_t)len && strlen(content) == len)
-        return content;
-    if (held >= 0)
-        *complaint =
-            held < (ssize_t)len ? "is being written" : "holds a NUL byte, so it is not a text file";
+    /* A file in /proc tells no size. */
+    size_t most = before.st_size != 0 ? (size_t)before.st_size : FILE_MOST_BYTES + 1;
+    char *content = calloc(1, most + 1);
+    ssize_t held = content != NULL ? read_all(fd, content, most) : -1;
+    if (held >= 0 && fstat(fd, &after) == 0) {
+        /* Half of the old text and half of the new one is neither. */
+        if (!is_same(&before, &after) || (after.st_size != 0 && held != after.st_size))
+            *complaint = "is being written";
+        else if (held > FILE_MOST_BYTES)
+            *complaint = "is larger than 1MiB";
+        else if (strlen(content) != (size_t)held)
+            *complaint = "holds a NUL byte, so it is not a text file";
+        else
+            return content;
+    }
+    if (content != NULL)
+        explicit_bzero(content, most); /* it may hold a PIN */
     free(content);
     return NULL;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -321,6 +322,32 @@ TEST(what_is_not_a_small_text_file_is_refused_at_once)
     refused("@/system/p11-proxy.module: is larger than 1MiB");
     put_bytes(module_file, huge, sizeof huge - 1);
     config_free(load());
+}
+
+static const char *written_meanwhile; /* to the file that is read next, NULL: nothing */
+
+/* In place of libc's. */
+ssize_t read(int fd, void *buf, size_t len_bytes)
+{
+    if (written_meanwhile != NULL)
+        put_bytes(module_file, written_meanwhile, strlen(written_meanwhile));
+    written_meanwhile = NULL;
+    return syscall(SYS_read, fd, buf, len_bytes);
+}
+
+TEST_EACH(a_file_that_is_written_meanwhile_is_neither_the_old_nor_the_new_one, 0, 3)
+{
+    static const char *const news[] = {"x-pool: off\nx-log: off\n", "x-pool: on\n", ""};
+    put_system("x-pool: off\n");
+    written_meanwhile = news[_i];
+    refused("@/system/p11-proxy.module: is being written");
+}
+
+TEST(a_file_that_tells_no_size_is_read)
+{
+    ck_assert_int_eq(symlink("/proc/self/comm", below(module_file)), 0);
+    refused("@/system/p11-proxy.module:1: a line that is not `name: value`, starting with "
+            "'test_config'");
 }
 
 TEST(every_line_of_a_long_file_counts)
