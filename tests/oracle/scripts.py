@@ -58,7 +58,7 @@ class Scripts(Operations):
             room = self.pick([0, 1, 9])
             self.call("C_GetSlotList", self.pick([0, 1]), f"out:{8 * room}", f"len:{room}")
         elif which == 6:
-            self.call("C_WaitForSlotEvent", 1, "len:0" if self.target.knows_slot else "rnd:8", 0)
+            self.call("C_WaitForSlotEvent", 1, "len:0" if self.target.knows_slot else "some:1", 0)
         elif which == 7:
             self.call(self.pick(["C_GetFunctionStatus", "C_CancelFunction"]), self.session())
         elif self.target.minds_null:
