@@ -39,6 +39,7 @@ void set_up(void)
     ck_assert(fd >= 0 && ftruncate(fd, sizeof *shared) == 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);
+    shared->keyring = (struct keyring)KEYRING_AT_FIRST;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     setenv("TARGET_SHARED", path, 1);
     served_begin();
@@ -130,13 +131,6 @@ static void *open_target(void)
     void *module = dlopen(target, RTLD_NOW | RTLD_LOCAL);
     ck_assert_msg(module != NULL, "%s", dlerror());
     return module;
-}
-
-void *target_symbol(const char *name)
-{
-    void *symbol = dlsym(open_target(), name);
-    ck_assert_msg(symbol != NULL, "%s", name);
-    return symbol;
 }
 
 CK_FUNCTION_LIST_PTR bare_list(void)

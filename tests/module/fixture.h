@@ -46,9 +46,6 @@ void proxy_load(void);
 /* The path of a target of ours, or name itself if it has a '/'; in a buffer that the next call overwrites. */
 const char *target_path(const char *name);
 
-/* A symbol of the target that the proxy was loaded before. */
-void *target_symbol(const char *name);
-
 /* The target's own plain list, for what the application does without the proxy. */
 CK_FUNCTION_LIST_PTR bare_list(void);
 

@@ -1,17 +1,17 @@
-/* guarded.h - the proxy with a policy, before the target whose mechanisms and keys a test chooses. */
+/* guarded.h - the proxy with a policy, before a target whose mechanisms and keys a test chooses. */
 #ifndef P11_PROXY_TEST_GUARDED_H
 #define P11_PROXY_TEST_GUARDED_H
 
 #include "fixture.h"
-#include "keyring.h"
 
 static struct keyring *keyring;
 static CK_SESSION_HANDLE session;
 
 static void start(const char *settings)
 {
-    proxy_before("keyring", settings);
-    keyring = target_symbol("keyring");
+    script("keyring; interfaces 3.2");
+    proxy_with(settings);
+    keyring = &shared->keyring;
     initialize();
     session = open_session(0, 0);
 }

@@ -277,7 +277,8 @@ TEST(what_changes_nothing_drops_nothing)
     uint64_t made = draw_until_held(session);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_USER_ALREADY_LOGGED_IN);
     EXPECT(fn->C_Login(session, CKU_CONTEXT_SPECIFIC, pin, 4), CKR_OK);
-    script("C_SeedRandom: fail 0x54 once, then fail 0x120 once, then fail 0x121 once");
+    script("C_SeedRandom: fail 0x121 once; C_SeedRandom: fail 0x120 once; C_SeedRandom: fail 0x54 "
+           "once");
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_FUNCTION_NOT_SUPPORTED);
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_RANDOM_SEED_NOT_SUPPORTED);
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_RANDOM_NO_RNG);

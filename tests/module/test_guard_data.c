@@ -174,7 +174,7 @@ TEST(audit_permits_the_data)
 TEST(an_unknown_session_is_looked_at)
 {
     start(denying[0]);
-    session = 4711;
+    EXPECT(bare_list()->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
     is_refused(0, CKM_SHA256_RSA_PKCS, md5_info, sizeof md5_info);
     is_permitted(0, CKM_SHA256_RSA_PKCS, sha256_info, sizeof sha256_info);
 }
@@ -184,7 +184,7 @@ TEST(a_close_that_fails_forgets_nothing)
 {
     start(denying[0]);
     EXPECT(begin_by(0, CKM_RSA_PKCS), CKR_OK);
-    keyring->close_answer = CKR_FUNCTION_FAILED;
+    script("C_CloseSession: fail 0x6");
     EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
     EXPECT(give_by(0, md5_info, sizeof md5_info), CKR_DATA_INVALID);
 }

@@ -157,6 +157,8 @@ TEST_EACH(what_may_have_changed_is_read_again, 0, EVENTS)
 {
     start("x-disabled-algorithms: RSA keySize < 2048");
     has_rsa_key(2048);
+    if (events[_i].logged_in)
+        happens(LOGGED_IN);
     EXPECT(sign(1), CKR_OK);
     happens(events[_i].event);
     has_rsa_key(1024);

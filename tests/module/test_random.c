@@ -83,7 +83,7 @@ TEST(a_huge_request_is_asked_for_in_pieces_and_all_or_nothing)
     served(bytes, HUGE);
     served_once(HUGE / WORD_BYTES);
 
-    script("C_GenerateRandom: ok twice, then fail 0x30");
+    script("C_GenerateRandom: fail 0x30; C_GenerateRandom: ok twice");
     memset(bytes, 0, HUGE);
     EXPECT(fn->C_GenerateRandom(session, bytes, HUGE), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, HUGE);
@@ -98,7 +98,7 @@ TEST_EACH(a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES)
     draw(session, 512, 4096); /* what the token takes is known now, */
     EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
     /* and the next request fails on the way, at any piece of it */
-    script("C_GenerateRandom: ok %d times, then fail 0x30", _i);
+    script("C_GenerateRandom: fail 0x30; C_GenerateRandom: ok %d times", _i);
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_DEVICE_ERROR);
     ck_assert_mem_eq(bytes, nothing, sizeof bytes);
 }

@@ -217,7 +217,8 @@ TEST_EACH(a_life_with_all_that_can_go_wrong_tells_nothing, 0, 2 * POLICIES)
 
 TEST_EACH(a_token_that_takes_every_key_makes_us_tell_nothing, 0, POLICIES)
 {
-    begin_talkative("keyring", policies[_i]);
+    script("keyring");
+    begin_talkative("scripted", policies[_i]);
     initialize();
     session = open_session(0, CKF_RW_SESSION);
     log_in_and_out();

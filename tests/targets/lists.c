@@ -1,62 +1,93 @@
-/* lists.c - the scripted target's functions, in three lists, and the interfaces that a script names.
- *
- *   interfaces NAMES   what it offers, the default first: versions, "vendor", "null-list", "null-name"; an "f" behind a
- *                      version is CKF_INTERFACE_FORK_SAFE. "2.40" without it
- *   plain VERSION      what C_GetFunctionList's list claims to be. It has 68 functions whatever it says
- *   without FUNCTIONS  they are NULL in all lists; "all" is every one but C_GetFunctionList
- */
+/* lists.c - the scripted target's functions, in three lists, and the interfaces that a script names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "call.h"
+#include "target.h"
 
 enum { INTERFACES_MOST = 128, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *) };
 
-#define VALUE(pair)     VALUE_ pair
-#define VALUE_(type, n) (uintptr_t)(n)
-#define NAME(pair)      NAME_ pair
-#define NAME_(type, n)  #n
-
-#define DEFINE_IN(version, name_, ...)                                                             \
-    static CK_RV in_##version##_##name_(PARAMS(__VA_ARGS__))                                       \
+/* What functions.def says of keys and operations. */
+struct key_use {
+    CK_OBJECT_HANDLE used;
+    const CK_ATTRIBUTE *templates[2];
+    CK_ULONG counts[2];
+    CK_OBJECT_HANDLE *results[2];
+    const CK_BYTE *data;
+    CK_ULONG data_bytes;
+};
+#define KEYS(...)                                                                                  \
+    &(const struct key_use)                                                                        \
     {                                                                                              \
-        static const char *const names[] = {P11_EACH(NAME, __VA_ARGS__)};                          \
-        const uintptr_t arguments[] = {P11_EACH(VALUE, __VA_ARGS__)};                              \
-        return target_call(&(struct call){.function = FUNCTION_##name_,                            \
-                                          .list = version,                                         \
-                                          .name = #name_,                                          \
-                                          .count = sizeof arguments / sizeof *arguments,           \
-                                          .arguments = arguments,                                  \
-                                          .names = names});                                        \
+        __VA_ARGS__                                                                                \
     }
-#define P11_UPTO       240
-#define ROW(name, ...) DEFINE_IN(240, name, __VA_ARGS__)
-#include "functions.def"
-#define P11_UPTO       300
-#define ROW(name, ...) DEFINE_IN(300, name, __VA_ARGS__)
-#include "functions.def"
-#define P11_UPTO       302
-#define ROW(name, ...) DEFINE_IN(302, name, __VA_ARGS__)
-#include "functions.def"
+#define NO_KEY KEYS(.used = CK_INVALID_HANDLE)
+enum {
+    TO_WRAP = 0, /* leaves nothing open */
+    TO_UNWRAP = 0,
+    TO_MAKE_KEYS = 0,
+    TO_MESSAGE_VERIFY = CKF_MESSAGE_VERIFY,
+    TO_MESSAGE_SIGN = CKF_MESSAGE_SIGN,
+    TO_MESSAGE_DECRYPT = CKF_MESSAGE_DECRYPT,
+    TO_MESSAGE_ENCRYPT = CKF_MESSAGE_ENCRYPT,
+    TO_VERIFY_RECOVER = CKF_VERIFY_RECOVER,
+    TO_VERIFY = CKF_VERIFY,
+    TO_SIGN_RECOVER = CKF_SIGN_RECOVER,
+    TO_SIGN = CKF_SIGN,
+    TO_DIGEST = CKF_DIGEST,
+    TO_DECRYPT = CKF_DECRYPT,
+    TO_ENCRYPT = CKF_ENCRYPT
+};
 
-static const struct p11_functions list_240 = {
-#define P11_UPTO       240
-#define ROW(name, ...) .name = in_240_##name,
-#include "functions.def"
-};
-static const struct p11_functions list_300 = {
-#define P11_UPTO       300
-#define ROW(name, ...) .name = in_300_##name,
-#include "functions.def"
-};
-static const struct p11_functions list_302 = {
-#define P11_UPTO       302
-#define ROW(name, ...) .name = in_302_##name,
-#include "functions.def"
-};
+static void begins(struct call *call, CK_FLAGS purpose, const CK_MECHANISM *mechanism,
+                   const struct key_use *keys)
+{
+    call->part = BEGINS;
+    call->purpose = purpose;
+    call->mechanism = mechanism;
+    memcpy(call->results, keys->results, sizeof keys->results);
+}
+
+static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_ULONG data_bytes,
+                  const CK_BYTE *output)
+{
+    call->part = TAKES;
+    call->purpose = purpose;
+    call->data = data;
+    call->data_bytes = data_bytes;
+    call->output = output;
+}
+
+/* in_240_C_Sign() and so on. */
+#define VALUE(pair)              VALUE_ pair
+#define VALUE_(type, n)          (uintptr_t)(n)
+#define NAME_OF_FIRST(pair, ...) NAME_OF_ pair
+#define NAME_OF_(type, n)        #n
+#define PASTE(a, b, c)           PASTE_(a, b, c)
+#define PASTE_(a, b, c)          a##_##b##_##c
+#define IN(name)                 PASTE(in, VERSION, name)
+#define DEFINE(name, more, ...)                                                                    \
+    static CK_RV IN(name)(PARAMS(__VA_ARGS__))                                                     \
+    {                                                                                              \
+        struct call call = {.seen = {.function = FUNCTION_##name,                                  \
+                                     .list = VERSION,                                              \
+                                     .arguments = {P11_EACH(VALUE, __VA_ARGS__)}},                 \
+                            .subject = NAME_OF_FIRST(__VA_ARGS__, )};                              \
+        more;                                                                                      \
+        return target_call(&call);                                                                 \
+    }
+
+#define VERSION 240
+#define LIST    list_240
+#include "one_list.h"
+#define VERSION 300
+#define LIST    list_300
+#include "one_list.h"
+#define VERSION 302
+#define LIST    list_302
+#include "one_list.h"
 
 static bool is_without(const char *name)
 {

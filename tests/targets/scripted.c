@@ -14,25 +14,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "call.h"
+#include "target.h"
 
 #define NS_PER_S 1000000000UL
 
 struct target_shared *shared;
 
-static void say_all(struct target_shared *to, const char *text)
+static void fill_shared(const char *script)
 {
-    size_t len = strlen(text);
+    shared->keyring = (struct keyring)KEYRING_AT_FIRST;
+    size_t len = script != NULL ? strlen(script) : 0;
     if (len >= SCRIPT_BYTES)
         abort();
-    memcpy(to->script, text, len);
-    atomic_store(&to->script_end, (unsigned)len);
+    if (len != 0)
+        memcpy(shared->script, script, len);
+    atomic_store(&shared->script_end, (unsigned)len);
 }
 
 __attribute__((constructor)) static void map_shared(void)
 {
     const char *path = getenv("TARGET_SHARED");
-    const char *script = getenv("TARGET_SCRIPT");
     int fd = path != NULL ? open(path, O_RDWR | O_CLOEXEC) : -1;
     int flags = fd >= 0 ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE;
     void *memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, flags, fd, 0);
@@ -43,8 +44,8 @@ __attribute__((constructor)) static void map_shared(void)
     if (fd >= 0)
         close(fd);
     shared = memory;
-    if (path == NULL && script != NULL)
-        say_all(shared, script);
+    if (path == NULL)
+        fill_shared(getenv("TARGET_SCRIPT"));
 }
 
 __attribute__((destructor)) static void unmap_shared(void)
@@ -69,7 +70,8 @@ void complain(const char *what, const struct call *call)
 {
     if (atomic_fetch_add(&shared->complaints, 1) == 0)
         snprintf(shared->complaint, sizeof shared->complaint, "%s: %s on session %lu, by %s", what,
-                 call->name, call->session, call->by_filler ? "the filler" : "a caller");
+                 function_name(call->seen.function), call->seen.session,
+                 call->seen.by_filler ? "the filler" : "a caller");
 }
 
 /* A sleep lasts longer than it was asked for, so what is short is waited for on the processor. */
@@ -82,7 +84,7 @@ static void last_for(unsigned long duration_ns)
         nanosleep(
             &(struct timespec){(time_t)(duration_ns / NS_PER_S), (long)(duration_ns % NS_PER_S)},
             NULL);
-    else if (duration_ns != 0) {
+    else {
         clock_gettime(CLOCK_MONOTONIC, &from);
         do
             clock_gettime(CLOCK_MONOTONIC, &now);
@@ -93,8 +95,9 @@ static void last_for(unsigned long duration_ns)
 }
 
 /* In any process that shares the memory. */
-static void hold(unsigned number)
+static void hold(const struct call *call)
 {
+    unsigned number = (unsigned)(call->course[MATTER_HOLD] - call->script->statements);
     unsigned released;
     atomic_fetch_add(&shared->held, 1);
     while ((released = atomic_load(&shared->released)) <= number)
@@ -102,9 +105,9 @@ static void hold(unsigned number)
     atomic_fetch_sub(&shared->held, 1);
 }
 
-static void log_call(const struct call *call, CK_RV rv)
+static void log_call(struct call *call, CK_RV rv)
 {
-    struct target_counts *counts = &shared->counts[call->function][call->by_filler];
+    struct target_counts *counts = &shared->counts[call->seen.function][call->seen.by_filler];
     atomic_fetch_add_explicit(rv == CKR_OK ? &counts->good : &counts->failed, 1,
                               memory_order_relaxed);
     if (call->script->quiet)
@@ -112,80 +115,48 @@ static void log_call(const struct call *call, CK_RV rv)
     unsigned place = atomic_fetch_add_explicit(&shared->log_count, 1, memory_order_relaxed);
     if (place >= LOG_MOST)
         return;
-    struct target_call *line = &shared->log[place];
-    line->function = call->function;
-    line->list = call->list;
-    line->session = call->session;
-    line->slot = call->token;
-    line->bytes =
-        call->function == FUNCTION_C_GenerateRandom || call->function == FUNCTION_C_SeedRandom
-            ? call->arguments[2]
-            : 0;
-    line->rv = rv;
-    line->pid = getpid();
-    line->tid = syscall(SYS_gettid);
-    line->by_filler = call->by_filler;
-    memcpy(line->arguments, call->arguments, call->count * sizeof *call->arguments);
-    atomic_store_explicit(&line->is_written, true, memory_order_release);
-}
-
-/* Whose session or slot it is about, as far as that is known before the call. */
-static void find_subject(struct call *call)
-{
-    struct session session;
-    call->token = NO_SLOT;
-    call->slot_id = NONE;
-    if (strcmp(call->names[0], "slotID") == 0) {
-        call->slot_id = call->arguments[0];
-        slot_find(call->slot_id, call->script, &call->token);
-    }
-    if (strcmp(call->names[0], "hSession") != 0)
-        return;
-    call->session = call->arguments[0];
-    if (!session_find(call->session, &session))
-        return;
-    call->token = session.token;
-    call->slot_id = slot_of_token(call->script, session.token);
-    if (call->by_filler != session.by_filler && call->function != FUNCTION_C_CloseSession)
-        complain("a session is used by another thread", call);
+    call->seen.rv = rv;
+    call->seen.tid = syscall(SYS_gettid);
+    shared->log[place] = call->seen;
+    atomic_store_explicit(&shared->log[place].is_written, true, memory_order_release);
 }
 
 static CK_RV do_work(struct call *call)
 {
     CK_RV rv;
-    if (call->work.effect == FAILS)
-        return call->work.value;
-    if (call->work.effect == CALLS_BACK)
+    const struct statement *said = call->course[MATTER_WORK];
+    if (said != NULL && said->effect == FAILS)
+        return said->value;
+    if (said != NULL && said->effect == CALLS_BACK)
         atomic_load (&shared->calls_back)();
     if (life_knows(call, &rv))
         return rv;
     if (!life_is_initialized())
         return CKR_CRYPTOKI_NOT_INITIALIZED;
-    if (slots_know(call, &rv) || sessions_know(call, &rv) || random_knows(call, &rv))
-        return rv;
-    return operations_know(call, &rv) ? rv : CKR_OK;
+    return token_knows(call, &rv) || work_knows(call, &rv) ? rv : CKR_OK;
 }
 
 CK_RV target_call(struct call *call)
 {
+    struct target_call *seen = &call->seen;
     life_after_fork();
     call->script = script_now();
-    sessions_meet(call->script);
-    call->by_filler = is_filler();
-    find_subject(call);
-    struct course course = script_course(call->script, call);
-    const struct step *lasts = &course.steps[MATTER_TIME];
+    seen->by_filler = is_filler();
+    if (seen->function == FUNCTION_C_GenerateRandom || seen->function == FUNCTION_C_SeedRandom)
+        seen->bytes = seen->arguments[2];
+    token_find_subject(call);
+    script_settle(call);
+    const struct statement *lasts = call->course[MATTER_TIME];
+    const struct statement *holds = call->course[MATTER_HOLD];
     life_call_begins(call);
-    if (course.steps[MATTER_HOLD].effect == HOLDS_FIRST)
-        hold(course.hold_number);
-    last_for(lasts->value +
-             lasts->for_a_byte *
-                 (call->function == FUNCTION_C_GenerateRandom ? call->arguments[2] : 0));
-    call->work = course.steps[MATTER_WORK];
+    if (holds != NULL && holds->effect == HOLDS_FIRST)
+        hold(call);
+    if (lasts != NULL)
+        last_for(lasts->value + lasts->for_a_byte * seen->bytes);
     CK_RV rv = do_work(call);
     log_call(call, rv);
-    if (course.steps[MATTER_HOLD].effect == HOLDS)
-        hold(course.hold_number);
+    if (holds != NULL && holds->effect == HOLDS)
+        hold(call);
     life_call_ends(call);
     return rv;
 }

@@ -21,7 +21,10 @@ enum {
     INITS_MOST = 16,
     SCRIPT_BYTES = 8 * 1024,
     STATEMENTS_MOST = 64,
-    COMPLAINT_BYTES = 128
+    COMPLAINT_BYTES = 128,
+    KEYRING_MECHANISMS = 2048,
+    KEYRING_BYTES = 8192,
+    KEYRING_MADE = 77 /* the handle of every key that is made */
 };
 
 /* The number of a function, as in functions.def. */
@@ -37,17 +40,13 @@ struct target_call {
     enum function function;
     unsigned list; /* whose function it was: 240, 300 or 302 */
     CK_SESSION_HANDLE session;
-    unsigned slot;  /* the token's number, NO_SLOT if the call names none */
     CK_ULONG bytes; /* asked for, or given as a seed */
     CK_RV rv;
-    long pid;
     long tid;
     bool by_filler;
     atomic_bool is_written;
     uintptr_t arguments[ARGUMENTS_MOST];
 };
-
-enum { NO_SLOT = 255 };
 
 /* What C_Initialize was given. */
 struct target_init {
@@ -59,6 +58,40 @@ struct target_counts {
     atomic_uint good;
     atomic_uint failed;
 };
+
+/* Mechanisms and keys, which a test may change. Where only the script's "keyring" says so, it is not written to. */
+struct keyring {
+    CK_MECHANISM_TYPE mechanisms[KEYRING_MECHANISMS];
+    CK_ULONG count;
+    CK_ULONG grows;         /* by so many with each question for the number alone */
+    CK_MECHANISM_INFO info; /* of every one */
+
+    /* Every handle is a key like this. */
+    CK_KEY_TYPE key_type;
+    CK_BBOOL key_on_token;
+    CK_ATTRIBUTE_TYPE attribute; /* beside CKA_KEY_TYPE and CKA_TOKEN it has this one */
+    CK_BYTE value[KEYRING_BYTES];
+    CK_ULONG value_bytes;
+
+    CK_RV cancel_answer; /* of C_SessionCancel */
+
+    /* "keyring" only, one thread at a time. */
+    CK_BYTE data[KEYRING_BYTES]; /* that an operation was given by the last call */
+    CK_ULONG data_bytes;
+    CK_ULONG longest_bytes; /* of all calls */
+    unsigned data_calls;
+    unsigned calls; /* of what begins, makes or changes something */
+    unsigned reads; /* of attributes */
+    unsigned destroyed;
+};
+
+/* An RSA key of 2048 bits. */
+#define KEYRING_AT_FIRST                                                                           \
+    {                                                                                              \
+        .mechanisms = {CKM_RSA_PKCS, CKM_SHA256, CKM_MD5, CKM_AES_CBC}, .count = 4,                \
+        .info = {128, 4096, CKF_SIGN | CKF_DIGEST}, .key_type = CKK_RSA, .attribute = CKA_MODULUS, \
+        .value = {0x80}, .value_bytes = 2048 / 8, .cancel_answer = CKR_FUNCTION_NOT_SUPPORTED      \
+    }
 
 struct target_shared {
     /* It only grows while a target may read it; the upper bits of its end count how often it began anew. */
@@ -74,6 +107,7 @@ struct target_shared {
     atomic_uint complaints;
     char complaint[COMPLAINT_BYTES]; /* the first one */
 
+    struct keyring keyring;
     struct target_counts counts[FUNCTIONS][2]; /* of callers, and of the filler */
     atomic_uint init_count;
     struct target_init inits[INITS_MOST];
