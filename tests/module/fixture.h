@@ -58,7 +58,7 @@ extern const char softhsm[], softoken[];
 CK_SLOT_ID softhsm_begin(const char *settings);
 CK_SLOT_ID softoken_begin(const char *settings);
 
-/* Tells the scripted target, see script.h; what it was told before stays true. */
+/* Tells the scripted target, see target.h; what it was told before stays true. */
 void __attribute__((format(printf, 1, 2))) script(const char *format, ...);
 /* The same, and what it was told before is forgotten: not while it is being called. */
 void script_anew(const char *text);

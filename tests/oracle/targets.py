@@ -59,7 +59,7 @@ VARIANTS = ("", "login for random", "no generator", "C_GenerateRandom: fail 0x30
 
 @dataclasses.dataclass
 class Scripted(Target):
-    script: str = ""            # see tests/targets/script.h
+    script: str = ""            # see tests/targets/target.h
     variants: tuple = ("",)
     variant: str = ""
 
