@@ -26,14 +26,17 @@ static size_t slice_bytes_locked(const struct pool *p)
 /* What the ring is to hold beside the slices. */
 static size_t ring_target_locked(const struct pool *p)
 {
-    return p->memory->target_bytes - slice_bytes_locked(p) * POOL_SLICES;
+    const struct pool_memory *m = p->memory;
+    return m->target_bytes - min_size(m->in_slices, m->target_bytes / 4);
 }
 
-/* The low-water mark, three quarters of what the ring is to hold: the filler is woken while there is still enough for
- * draws to go on until it has filled. */
+/* The low-water mark: the filler is woken while there is still enough for draws to go on until it has filled. Three
+ * quarters of what the ring is to hold; half if size costs nothing, because a fetch brings what there is room for. */
 static bool is_low_locked(const struct pool *p)
 {
-    return p->memory->ring.held_bytes < ring_target_locked(p) / 4 * 3;
+    size_t target = ring_target_locked(p);
+    return p->memory->ring.held_bytes <
+           (atomic_load(&p->memory->fills_up) ? target / 2 : target / 4 * 3);
 }
 
 static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, int64_t now_ns)
@@ -42,12 +45,17 @@ static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, i
     return SAFEGUARD(AGE) && (now_ns < fetched_ns || now_ns - fetched_ns > m->max_age_ns);
 }
 
+void pool_next_epoch_locked(struct pool *p)
+{
+    if (p->memory->started)
+        atomic_store(p->epoch, ++p->memory->last_epoch);
+}
+
 static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     struct pool_memory *m = p->memory;
     PROBE(drop, cause, m->ring.held_bytes);
-    if (m->started)
-        atomic_store(p->epoch, ++m->last_epoch);
+    pool_next_epoch_locked(p);
     m->counts.dropped_bytes += pool_shrink_ring_locked(p, 0);
     m->counts.drops[cause]++;
     /* After a failed health test demand is kept, because the next answer, which decides, has to be as long. */
@@ -100,6 +108,42 @@ static inline void note_draw(struct pool_line *line, size_t len_bytes)
     atomic_store_explicit(&line->drawn_bytes, bytes + len_bytes, memory_order_relaxed);
 }
 
+static void set_share_locked(struct pool *p, struct slice *s, size_t share_bytes)
+{
+    p->memory->in_slices += share_bytes - s->share_bytes;
+    s->share_bytes = share_bytes;
+}
+
+/* Expects the slice's lock held too. */
+static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns)
+{
+    struct pool_memory *m = p->memory;
+    size_t held = s->end - s->next;
+    bool dropped = s->epoch != atomic_load(p->epoch);
+    if (held != 0 && !dropped && !is_too_old_locked(m, s->fetched_ns, now_ns))
+        return;
+    *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += held;
+    wipe_bytes(s->bytes + s->next, held);
+    s->next = s->end = 0;
+    set_share_locked(p, s, 0);
+}
+
+void pool_wipe_stale_slices(struct pool *p, bool waits)
+{
+    struct pool_memory *m = p->memory;
+    for (unsigned i = 0; i < POOL_SLICES; i++) {
+        struct slice *s = &m->slices[i];
+        if (waits)
+            try_lock_wait(&s->lock);
+        else if (!try_lock_acquire(&s->lock))
+            continue;
+        pthread_mutex_lock(&m->lock);
+        wipe_if_stale_locked(p, s, clock_ticks_ns());
+        pthread_mutex_unlock(&m->lock);
+        try_lock_release(&s->lock);
+    }
+}
+
 /* Takes bytes off the ring for the slice: how many, 0 if that would not make len_bytes. They come from one segment, so
  * that the slice's time is exact. */
 static size_t take_for_slice_locked(struct pool *p, struct slice *s, size_t len_bytes,
@@ -118,6 +162,7 @@ static size_t take_for_slice_locked(struct pool *p, struct slice *s, size_t len_
     if (kept == 0 || fetched_ns < s->fetched_ns)
         s->fetched_ns = fetched_ns;
     s->epoch = atomic_load(p->epoch);
+    set_share_locked(p, s, kept + more);
     return more;
 }
 
@@ -137,22 +182,6 @@ static void append_to_slice(struct pool *p, struct slice *s, uint8_t *bytes, siz
     s->end = (uint32_t)(kept + len_bytes);
 }
 
-/* Wipes what is too old in slices that no thread uses just now. Any draw that finds old bytes does this for all. */
-static void wipe_old_slices(struct pool *p, int64_t now_ns)
-{
-    struct pool_memory *m = p->memory;
-    for (unsigned i = 0; i < POOL_SLICES; i++) {
-        struct slice *s = &m->slices[i];
-        if (!try_lock_acquire(&s->lock))
-            continue;
-        pthread_mutex_lock(&m->lock);
-        if (s->end != s->next && is_too_old_locked(m, s->fetched_ns, now_ns))
-            m->counts.expired_bytes += wipe_slice(s);
-        pthread_mutex_unlock(&m->lock);
-        try_lock_release(&s->lock);
-    }
-}
-
 /* Makes s hold at least len_bytes that may be served now, if the ring can. Apart from pool_take(), because most
  * draws do not need it. */
 __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struct slice *s,
@@ -163,22 +192,18 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     size_t taken = 0;
     pthread_mutex_lock(&m->lock);
     uint64_t expired_bytes = m->counts.expired_bytes;
-    int64_t now_ns = expire_locked(p);
-    bool dropped = s->epoch != atomic_load(p->epoch);
-    if (s->end != s->next && (dropped || is_too_old_locked(m, s->fetched_ns, now_ns))) {
-        size_t lost = wipe_slice(s);
-        *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += lost;
-    }
+    s->checked_ns = expire_locked(p);
+    wipe_if_stale_locked(p, s, s->checked_ns);
     bool expired = m->counts.expired_bytes != expired_bytes;
-    s->checked_ns = now_ns;
     if (s->end - s->next < len_bytes && atomic_load(p->epoch) != 0)
         taken = take_for_slice_locked(p, s, len_bytes, &bytes);
     *low = is_low_locked(p);
     pthread_mutex_unlock(&m->lock);
     if (taken != 0)
         append_to_slice(p, s, bytes, taken);
+    /* Other threads may not come back for what is too old by now. */
     if (expired)
-        wipe_old_slices(p, now_ns);
+        pool_wipe_stale_slices(p, /* waits= */ false);
     return s->end - s->next >= len_bytes;
 }
 
@@ -252,8 +277,8 @@ static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t mo
     const struct pool_memory *m = p->memory;
     size_t held = m->ring.held_bytes;
     size_t target = ring_target_locked(p);
-    size_t room = m->most_bytes - (m->target_bytes - target); /* the slices may be full */
-    room = room > held ? room - held : 0;
+    size_t full = held + m->in_slices;
+    size_t room = m->most_bytes > full ? m->most_bytes - full : 0;
     if (caller_bytes == 0 && !is_low_locked(p))
         return 0;
     size_t wanted = (target > held ? target - held : 0) + caller_bytes;
@@ -295,21 +320,21 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
 {
     struct pool_memory *m = p->memory;
     caller_bytes = min_size(caller_bytes, good_bytes);
+    size_t kept_bytes = good_bytes - caller_bytes;
     wipe_bytes(fetch->bytes + good_bytes, fetch->len_bytes - good_bytes);
+    /* The caller gets the last ones, because in front of the others they would leave a gap in the ring. */
     if (caller_bytes != 0)
-        copy_and_wipe(caller_buf, fetch->bytes, caller_bytes);
+        copy_and_wipe(caller_buf, fetch->bytes + kept_bytes, caller_bytes);
 
     pthread_mutex_lock(&m->lock);
     uint64_t epoch = atomic_load(p->epoch);
     if (epoch != fetch->epoch) {
-        wipe_bytes(fetch->bytes, fetch->len_bytes);
-        good_bytes = caller_bytes;
+        wipe_bytes(fetch->bytes, kept_bytes);
+        kept_bytes = 0;
     }
-    ring_close(&m->ring, &p->ring_memory, caller_bytes, good_bytes, fetch->fetched_ns);
-    if (good_bytes > caller_bytes) {
-        m->counts.fetches++;
-        m->counts.fetched_bytes += good_bytes - caller_bytes;
-    }
+    ring_close(&m->ring, &p->ring_memory, kept_bytes, fetch->fetched_ns);
+    m->counts.fetches += kept_bytes != 0;
+    m->counts.fetched_bytes += kept_bytes;
     pthread_mutex_unlock(&m->lock);
     /* Forked since: what was copied may be what the kernel left there, zeros. */
     if (epoch == 0 && caller_bytes != 0) {
@@ -338,5 +363,5 @@ void pool_drop(struct pool *p, enum pool_drop cause)
     pthread_mutex_lock(&p->memory->lock);
     drop_locked(p, cause);
     pthread_mutex_unlock(&p->memory->lock);
-    pool_drop_slices(p);
+    pool_wipe_stale_slices(p, /* waits= */ true);
 }

@@ -96,7 +96,7 @@ bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes,
 
 /*
  * Ends a fetch. The first good_bytes (0 to fetch->len_bytes) were written and passed health_test(). Of those the
- * first caller_bytes (or fewer, if there are fewer) go to caller_buf, the others are held for later unless the
+ * last caller_bytes (or fewer, if there are fewer) go to caller_buf, the others are held for later unless the
  * pool was dropped meanwhile; all that is not held is wiped. Returns how many bytes caller_buf received: none in
  * a child forked since pool_fetch_begin().
  */

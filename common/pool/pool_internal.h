@@ -23,6 +23,7 @@ struct slice {
     uint64_t epoch;     /* the pool's when the bytes came in */
     int64_t fetched_ns; /* of the oldest of them */
     int64_t checked_ns; /* the tick at which age and clocks were last looked at */
+    size_t share_bytes; /* no less than it holds; guarded by the pool's lock */
     uint8_t bytes[SLICE_BYTES] __attribute__((aligned(CACHE_LINE)));
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -38,6 +39,7 @@ struct pool_memory {
     uint64_t last_epoch;     /* that this pool ever had, so that none comes twice */
     size_t most_bytes;       /* see pool_limit() */
     size_t target_bytes;     /* to be held, slices included */
+    size_t in_slices;        /* the sum of their share_bytes: a quarter of most_bytes at most */
     size_t served_lately;    /* bytes that left the ring, halved each second */
     int64_t halved_ns;       /* when that was done last */
     int64_t max_age_ns;      /* less a tick of the clock */
@@ -66,17 +68,12 @@ static inline size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Wipes what the slice holds and returns how many bytes that was. Expects its lock held. */
-static inline size_t wipe_slice(struct slice *s)
-{
-    size_t lost = s->end - s->next;
-    wipe_bytes(s->bytes + s->next, lost);
-    s->next = s->end = 0;
-    return lost;
-}
+/* Makes bytes that are held or on their way unusable. Expects the lock held. */
+void pool_next_epoch_locked(struct pool *p);
 
-/* Wipes what all slices hold and counts it as dropped. Expects no lock held. */
-void pool_drop_slices(struct pool *p);
+/* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which are
+ * left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
+void pool_wipe_stale_slices(struct pool *p, bool waits);
 
 /* Wipes what the ring holds beyond keep_bytes, the oldest first; returns how much. Expects the lock held. */
 size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes);

@@ -68,7 +68,7 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     m->clock_offset_ns = clock_offset_ns();
     m->halved_ns = m->seen_ns = clock_ticks_ns();
     m->started = true;
-    atomic_store(p->epoch, ++m->last_epoch);
+    pool_next_epoch_locked(p);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -98,27 +98,13 @@ void pool_limit(struct pool *p, size_t most_bytes)
 {
     struct pool_memory *m = p->memory;
     pthread_mutex_lock(&m->lock);
-    bool less = most_bytes < m->most_bytes;
+    if (most_bytes < m->most_bytes)
+        pool_next_epoch_locked(p);
     m->most_bytes = min_size(most_bytes, p->ring_memory.capacity_bytes);
     m->target_bytes = min_size(m->target_bytes, m->most_bytes);
     m->counts.dropped_bytes += pool_shrink_ring_locked(p, m->most_bytes);
     pthread_mutex_unlock(&m->lock);
-    if (less)
-        pool_drop_slices(p);
-}
-
-void pool_drop_slices(struct pool *p)
-{
-    size_t lost = 0;
-    for (unsigned i = 0; i < POOL_SLICES; i++) {
-        struct slice *s = &p->memory->slices[i];
-        try_lock_wait(&s->lock);
-        lost += wipe_slice(s);
-        try_lock_release(&s->lock);
-    }
-    pthread_mutex_lock(&p->memory->lock);
-    p->memory->counts.dropped_bytes += lost;
-    pthread_mutex_unlock(&p->memory->lock);
+    pool_wipe_stale_slices(p, /* waits= */ true);
 }
 
 void pool_count(struct pool *p, struct pool_counts *counts)

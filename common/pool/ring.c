@@ -44,26 +44,25 @@ uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t l
     return memory->bytes + ring->tail % capacity;
 }
 
-void ring_close(struct ring *ring, const struct ring_memory *memory, size_t from, size_t upto,
+void ring_close(struct ring *ring, const struct ring_memory *memory, size_t len_bytes,
                 int64_t fetched_ns)
 {
-    uint64_t start = ring->tail + from;
-    uint64_t end = ring->tail + upto;
+    uint64_t start = ring->tail;
     ring->open_bytes = 0;
-    if (from >= upto)
+    if (len_bytes == 0)
         return;
-    ring->tail = end;
-    ring->held_bytes += upto - from;
+    ring->tail += len_bytes;
+    ring->held_bytes += len_bytes;
     /* Short of segments, the newest one takes in what follows it under its own, older time. Those bytes
      * expire early; none expires late. */
     bool follows =
         ring->count != 0 && newest(ring)->end == start && start % memory->capacity_bytes != 0;
     if (follows && ring->count >= RING_SEGMENTS / 2) {
-        newest(ring)->end = end;
+        newest(ring)->end = ring->tail;
         return;
     }
     ring->count++;
-    *newest(ring) = (struct segment){.start = start, .end = end, .fetched_ns = fetched_ns};
+    *newest(ring) = (struct segment){.start = start, .end = ring->tail, .fetched_ns = fetched_ns};
 }
 
 static void remove_oldest(struct ring *ring)

@@ -43,8 +43,8 @@ struct ring_memory {
 uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t least_bytes,
                    size_t most_bytes, size_t *open_bytes);
 
-/* Closes the open region. Its bytes from..upto become the newest segment; the caller has wiped the others. */
-void ring_close(struct ring *ring, const struct ring_memory *memory, size_t from, size_t upto,
+/* Closes the open region. Its first len_bytes become the newest segment; the caller has wiped the others. */
+void ring_close(struct ring *ring, const struct ring_memory *memory, size_t len_bytes,
                 int64_t fetched_ns);
 
 /* Moves len_bytes, of which at least so many are held, to buf and wipes them behind. */

@@ -17,7 +17,7 @@ static const struct ring_memory memory = {bytes, CAPACITY};
 static struct ring ring;
 static uint8_t written, expected; /* the next byte on either side; none is zero */
 
-/* A region of which all but the first skipped bytes are kept; returns how many that were. */
+/* A region of which all but the last skipped bytes are kept; returns how many that were. */
 static size_t put(size_t least, size_t most, size_t skipped, int64_t fetched_ns)
 {
     size_t len, not_wiped = 0;
@@ -28,10 +28,11 @@ static size_t put(size_t least, size_t most, size_t skipped, int64_t fetched_ns)
     for (size_t i = 0; i < len; i++)
         not_wiped += region[i] != 0;
     ck_assert_uint_eq(not_wiped, 0);
-    for (size_t i = skipped; i < len; i++)
+    size_t kept = len > skipped ? len - skipped : 0;
+    for (size_t i = 0; i < kept; i++)
         region[i] = (uint8_t)(written++ % 255 + 1);
-    ring_close(&ring, &memory, skipped, len, fetched_ns);
-    return len > skipped ? len - skipped : 0;
+    ring_close(&ring, &memory, kept, fetched_ns);
+    return kept;
 }
 
 static void get(size_t len)
