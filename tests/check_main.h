@@ -3,9 +3,11 @@
 #define P11_PROXY_TEST_CHECK_MAIN_H
 
 #include <check.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "hang.h"
 
@@ -54,9 +56,29 @@ static inline void test_add(const TTest *test, int from, int upto)
     }                                                                                              \
     static void name##_fn(int _i CK_ATTRIBUTE_UNUSED)
 
+/* A new folder, which goes when the program ends, however its tests ended. */
+static inline void make_folder(char path[64])
+{
+    snprintf(path, 64, "%s/XXXXXX", getenv("TMPDIR"));
+    ck_assert_ptr_nonnull(mkdtemp(path));
+}
+
+static inline int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    (void)st;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
 /* Runs the tests of this program, each between set_up() and tear_down(); either may be NULL. */
 static inline int test_main(const char *name, SFun set_up, SFun tear_down)
 {
+    char folder[] = "/tmp/p11-proxy.XXXXXX";
+    if (mkdtemp(folder) == NULL || chmod(folder, 0755) != 0 || setenv("TMPDIR", folder, 1) != 0) {
+        perror(folder);
+        return EXIT_FAILURE;
+    }
     TCase *tcase = tcase_create(name);
     Suite *suite = suite_create(name);
     SRunner *runner = srunner_create(suite);
@@ -68,6 +90,7 @@ static inline int test_main(const char *name, SFun set_up, SFun tear_down)
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

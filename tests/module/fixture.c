@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -33,8 +32,7 @@ static const char *below(const char *name)
 void set_up(void)
 {
     char path[32];
-    strcpy(root, "/tmp/p11-proxy-test.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    make_folder(root);
     int fd = memfd_create("target", 0);
     ck_assert(fd >= 0 && ftruncate(fd, sizeof *shared) == 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -48,17 +46,8 @@ void set_up(void)
     unsetenv("P11_PROXY_LOG");
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 void tear_down(void)
 {
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     ck_assert_msg(atomic_load(&shared->complaints) == 0, "the target complains: %s",
                   shared->complaint);
 }

@@ -1,16 +1,16 @@
 /* config_fixture.c - a folder of configuration files that lasts one test. */
 #include "config_fixture.h"
 
-#include <check.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-char root[256];
+#include "../check_main.h"
+
+char root[64];
 struct config_places places;
 struct message said;
 
@@ -50,8 +50,7 @@ void fixture_setup(void)
     static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
 
     umask(022); /* for the tests that change their user */
-    snprintf(root, sizeof root, "/tmp/p11-proxy-config.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    make_folder(root);
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
         ck_assert_int_eq(mkdir(below(folders[i]), 0755), 0);
     strcpy(package_modules, below("package"));
@@ -67,19 +66,6 @@ void fixture_setup(void)
     };
     strcpy(places.user_config, below("user"));
     said.text[0] = '\0';
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
-void fixture_teardown(void)
-{
-    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 struct config *load(void)

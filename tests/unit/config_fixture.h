@@ -4,12 +4,11 @@
 
 #include "config/config.h"
 
-extern char root[256];              /* the folder */
+extern char root[64];               /* the folder */
 extern struct config_places places; /* all inside root; the environment is empty */
 extern struct message said;         /* of the last load */
 
 void fixture_setup(void);
-void fixture_teardown(void);
 
 /* A path below root, in one of a few buffers that are used in turn. */
 const char *below(const char *name);

@@ -48,7 +48,7 @@ static inline int policy_try(struct policy **policy, const char *list, const cha
 static inline const char *file_with(const char *text)
 {
     static char path[64];
-    strcpy(path, "/tmp/p11-proxy-policy-XXXXXX");
+    snprintf(path, sizeof path, "%s/XXXXXX", getenv("TMPDIR"));
     int fd = mkstemp(path);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));

@@ -390,5 +390,5 @@ TEST(each_kind_of_bad_target_has_its_own_message)
 
 int main(void)
 {
-    return test_main("config", fixture_setup, fixture_teardown);
+    return test_main("config", fixture_setup, NULL);
 }

@@ -23,8 +23,7 @@ static void set_up(void)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int ends[2];
 
-    strcpy(folder, "/tmp/p11-proxy-log.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
+    make_folder(folder);
     snprintf(socket_path, sizeof socket_path, "%s/log", folder);
     snprintf(file_path, sizeof file_path, "%s/file", folder);
     daemon_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
@@ -47,13 +46,6 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t len_bytes)
     if (strcmp(ours.sun_path, "/dev/log") == 0)
         strcpy(ours.sun_path, socket_path);
     return __real_connect(fd, (struct sockaddr *)&ours, len_bytes);
-}
-
-static void tear_down(void)
-{
-    unlink(socket_path);
-    unlink(file_path);
-    rmdir(folder);
 }
 
 static void stop_daemon(void)
@@ -416,5 +408,5 @@ TEST(lines_of_many_threads_stay_whole_while_settings_change)
 
 int main(void)
 {
-    return test_main("log", set_up, tear_down);
+    return test_main("log", set_up, NULL);
 }
