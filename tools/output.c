@@ -22,12 +22,16 @@ int end_of_output(int code)
     return EXIT_BAD;
 }
 
+bool is_screen(FILE *out)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
+}
+
 bool wants_colour(FILE *out)
 {
     const char *no_color = getenv("NO_COLOR");
-    const char *term = getenv("TERM");
-    return isatty(fileno(out)) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    return is_screen(out) && (no_color == NULL || no_color[0] == '\0');
 }
 
 /* The columns that the first character takes on a terminal; less than 1 if a terminal cannot show it or would

@@ -71,7 +71,10 @@ bool parse_number(const char *text, unsigned long least, unsigned long most, uns
  * reader that has closed its end is no error. */
 int end_of_output(int code);
 
-/* Whether out is a terminal that wants colours: not with NO_COLOR, nor with TERM=dumb. */
+/* Whether out is a terminal that can move: not with TERM=dumb. */
+bool is_screen(FILE *out);
+
+/* Whether it wants colours besides: not with NO_COLOR. */
 bool wants_colour(FILE *out);
 
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */

@@ -18,6 +18,7 @@
 #include "statistics.h"
 
 #define RULES_FILE "/etc/pkcs11/modules/p11-proxy.module"
+#define MODULE     "/usr/lib/pkcs11/p11-proxy.so"
 
 enum { CKM_MD5_RSA_PKCS = 0x5, CKM_SHA256_RSA_PKCS = 0x40, CKM_AES_CBC = 0x1082 };
 
@@ -33,10 +34,7 @@ static bool asked(const char *word)
     return false;
 }
 
-static void set_text(char *to, size_t to_bytes, const char *text)
-{
-    snprintf(to, to_bytes, "%s", text);
-}
+#define SET_TEXT(to, text) snprintf(to, sizeof(to), "%s", text)
 
 static void refuse(struct statistics_refusal *refusal, uint64_t mechanism, const char *rule,
                    uint64_t line, uint64_t times)
@@ -44,8 +42,8 @@ static void refuse(struct statistics_refusal *refusal, uint64_t mechanism, const
     statistic_set(&refusal->mechanism, mechanism);
     statistic_set(&refusal->times, times);
     statistic_set(&refusal->line, line);
-    set_text(refusal->file, sizeof refusal->file, RULES_FILE);
-    set_text(refusal->rule, sizeof refusal->rule, rule);
+    SET_TEXT(refusal->file, RULES_FILE);
+    SET_TEXT(refusal->rule, rule);
 }
 
 static void use(struct statistics_mechanism *mechanism, uint64_t type, uint64_t calls)
@@ -64,7 +62,7 @@ static void time_fills(struct statistics_time *time, uint64_t least_ns, uint64_t
 static void fill_slot(struct statistics_slot *slot)
 {
     statistic_set(&slot->id, 7);
-    set_text(slot->token, sizeof slot->token, "first token");
+    SET_TEXT(slot->token, "first token");
     statistic_set(&slot->calls.token_draws, 800);
     statistic_set(&slot->calls.token_drawn_bytes, 25600);
     statistic_set(&slot->calls.failed_draws, 6);
@@ -100,14 +98,13 @@ static void fill(struct statistics *all)
     all->size_bytes = sizeof *all;
     statistic_set(&all->pid, (uint64_t)getpid());
     statistic_set(&all->started_seconds, (uint64_t)time(NULL) - 7500);
-    set_text(all->version, sizeof all->version, "9.8.7");
-    set_text(all->module, sizeof all->module, "/usr/lib/pkcs11/p11-proxy.so");
-    set_text(all->target, sizeof all->target, "/usr/lib/target.so");
+    SET_TEXT(all->version, "9.8.7");
+    SET_TEXT(all->target, "/usr/lib/target.so");
     statistic_set(&all->flags, (asked("audit") ? STATISTICS_AUDIT : STATISTICS_POLICY) |
                                    STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL);
     fill_slot(&all->slots[0]);
     statistic_set(&all->slots[1].id, 8); /* nothing was asked of it */
-    set_text(all->slots[1].token, sizeof all->slots[1].token, "second token");
+    SET_TEXT(all->slots[1].token, "second token");
     statistic_set(&all->slot_count, 2);
     statistic_set(&all->unknown.failed_draws, 4);
     statistic_set(&all->refused, 1015);
@@ -130,11 +127,11 @@ static void fill(struct statistics *all)
     }
 }
 
-/* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason. */
+/* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason; slots,
+ * mechanisms and refusals that stand twice. */
 static void spoil(struct statistics *all)
 {
     static const char evil[] = "\033[31m\"\\\n\r\t\xff\xc2\x9b{}= '";
-
     memcpy(all->module, evil, sizeof evil);
     memset(all->version, 'v', sizeof all->version);
     memset(all->target, '\xc3', sizeof all->target);
@@ -142,83 +139,46 @@ static void spoil(struct statistics *all)
     memset(all->refusals[0].file, '\n', sizeof all->refusals[0].file);
     memcpy(all->refusals[1].rule, evil, sizeof evil);
     memset(&all->refusals[2], 0xff, sizeof all->refusals[2]);
-    statistic_set(&all->refusal_count, 3);
-    statistic_set(&all->slots[1].id, UINT64_MAX);
+    statistic_set(&all->refusal_count, UINT64_MAX);
+    statistic_set(&all->slot_count, UINT64_MAX);
     statistic_set(&all->started_seconds, UINT64_MAX);
     time_fills(&all->slots[0].pool.fill_times[5], UINT64_MAX, UINT64_MAX);
     statistic_set(&all->slots[0].pool.trust, UINT64_MAX);
     statistic_set(&all->slots[0].pool.fills, UINT64_MAX);
     statistic_set(&all->slots[0].pool.capacity_bytes, UINT64_MAX);
+    memcpy(&all->slots[1], &all->slots[0], sizeof all->slots[0]);
     for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
-        statistic_set(&all->mechanisms[i].type_plus_1, UINT64_MAX - i);
+        use(&all->mechanisms[i], UINT64_MAX - 1 - i / 2, i);
 }
 
-/* What no proxy writes, and what would be an error of OpenMetrics. */
-static void spoil_keys(struct statistics *all)
+static void must(const char *what, bool good)
 {
-    if (asked("slot twice"))
-        statistic_set(&all->slots[1].id, 7);
-    if (asked("mechanism twice"))
-        statistic_set(&all->mechanisms[18].type_plus_1, CKM_AES_CBC + 1);
-    if (asked("refusal twice")) {
-        memcpy(&all->refusals[1], &all->refusals[0], sizeof all->refusals[0]);
-        memset(strchr(all->refusals[1].rule, '\0') + 1, 'x', 9);
-    }
-    if (asked("counts beyond all arrays")) {
-        statistic_set(&all->refusal_count, UINT64_MAX);
-        statistic_set(&all->slot_count, UINT64_MAX);
-    }
-}
-
-static int failed(const char *what)
-{
+    if (good)
+        return;
     fprintf(stderr, "fake_process: %s: %s\n", what, strerror(errno));
-    return EXIT_FAILURE;
+    exit(EXIT_FAILURE);
 }
 
 static struct statistics *share(const char *module)
 {
-    size_t bytes = asked("short") ? STATISTICS_PAGE_BYTES : sizeof(struct statistics);
     int fd = memfd_create(STATISTICS_NAME, MFD_CLOEXEC);
-    struct statistics *all = MAP_FAILED;
-
-    if (fd >= 0 && ftruncate(fd, sizeof *all) == 0)
-        all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (all == MAP_FAILED)
-        exit(failed("no memory"));
+    must("ftruncate", fd >= 0 && ftruncate(fd, sizeof(struct statistics)) == 0);
+    struct statistics *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    must("mmap", all != MAP_FAILED);
     fill(all);
-    if (module != NULL)
-        set_text(all->module, sizeof all->module, module);
+    SET_TEXT(all->module, module);
     if (asked("hostile"))
         spoil(all);
-    spoil_keys(all);
     if (!asked("starting"))
-        set_text(all->magic, sizeof all->magic,
-                 asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
-    if (ftruncate(fd, (off_t)bytes) != 0)
-        exit(failed("ftruncate"));
-    if (asked("duplicate") && dup(fd) < 0)
-        exit(failed("dup"));
+        SET_TEXT(all->magic, asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
+    must("ftruncate", !asked("short") || ftruncate(fd, STATISTICS_PAGE_BYTES) == 0);
     return all;
-}
-
-static void wait_for_end(struct statistics *all)
-{
-    char line[64];
-
-    while (fgets(line, sizeof line, stdin) != NULL) {
-        statistic_add(&all->slots[0].pool.cpus[1].draws, 1000);
-        statistic_add(&all->slots[0].calls.token_draws, 1);
-        printf("%s", line);
-        fflush(stdout);
-    }
 }
 
 /* Has the descriptor of its parent, until that ends. */
 static pid_t make_child(void)
 {
     pid_t child = fork();
-
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;)
@@ -231,27 +191,30 @@ static pid_t make_child(void)
 static long visible_pid(void)
 {
     char text[16] = "";
-
     return readlink("/proc/self", text, sizeof text - 1) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct statistics *all;
-
+    char line[64];
     argument_count = argc;
     argument_texts = argv;
     if (asked("hostile"))
         prctl(PR_SET_NAME, "\033[1m\"\n}\\");
-    else if (asked("named oddly"))
+    else if (asked("twice"))
         prctl(PR_SET_NAME, "fourteen bytes\xc3\xa9"); /* the kernel keeps 15 bytes */
-    all = share(NULL);
-    if (asked("twice"))
+    struct statistics *all = share(MODULE);
+    if (asked("twice")) {
         share("/usr/lib/pkcs11/p11-proxy-luna.so");
-    if (asked("same twice"))
-        share(NULL);
+        share(MODULE);
+    }
     printf("%ld %ld\n", visible_pid(), asked("fork") ? (long)make_child() : 0);
     fflush(stdout);
-    wait_for_end(all);
+    while (fgets(line, sizeof line, stdin) != NULL) {
+        statistic_add(&all->slots[0].pool.cpus[1].draws, 1000);
+        statistic_add(&all->slots[0].calls.token_draws, 1);
+        printf("%s", line);
+        fflush(stdout);
+    }
     return EXIT_SUCCESS;
 }

@@ -16,9 +16,8 @@ orders() {
     [[ $code == "$2" ]]
 }
 end_use() {
-    local was=$pid
-    kill "$was"
-    wait "$was" || true
+    kill "$pid"
+    wait "$user_PID" || true
 }
 
 configure 'x-disabled-algorithms: MD5'
@@ -42,8 +41,6 @@ check_stats_json "it is counted" '.mechanisms == [{mechanism: "CKM_SHA256", mech
 check "one that is refused"      orders md5 0x70
 check_stats_json "and counted"   '.refused == 1 and .refusals == [{mechanism: "CKM_MD5", mechanism_number: 528,
     rule: "MD5", file: "'"$P11_PROXY_CONFIG"'", line: 4, times: 1}]'
-check_metric "the same"          "p11_proxy_refusals_total{file=\"$P11_PROXY_CONFIG\",line=\"4\",mechanism=\"CKM_MD5\",policy=\"enforce\",rule=\"MD5\"} 1"
-check_rules "OpenMetrics keeps all rules"
 check "C_Finalize"               orders end 0x0
 check "then there are none"      complains 1 "does not use the proxy" stats
 end_use
@@ -68,8 +65,7 @@ check "a token with an odd label" orders draw 0x0
 check "is shown with what a terminal does not act upon" exits 0 stats
 check "in one line"              grep -E "^  slot [0-9]+, token 'proxy-test \"q\" .{1} \? \? \?\?\? \?'$" "$scratch/out"
 check_stats_json "in JSON"       '[.slots[].token | select(startswith("proxy-test"))] == ["proxy-test \"q\" \\ ? ? ??? ?"]'
-check_rules "OpenMetrics keeps all rules"
-check "its quotes are escaped"   grep -F 'token="proxy-test \"q\" \\ ? ? ??? ?"' "$scratch/out"
+check_metric "OpenMetrics keeps all rules"
 end_use
 
 configure 'x-statistics: off'

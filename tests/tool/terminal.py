@@ -48,10 +48,9 @@ class FakeProcess:
 class Terminal:
     """The tool on a terminal: what it wrote, what it left behind."""
 
-    def __init__(self, *arguments, rows=100, columns=100, environment=(("TERM", "xterm"),), keep=()):
+    def __init__(self, *arguments, columns=100, environment=(("TERM", "xterm"),), keep=()):
         self.master, self.slave = pty.openpty()
-        self.resize(rows, columns)
-        self.before = termios.tcgetattr(self.slave)
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 100, columns, 0, 0))
         self.seen = ""
         self.process = subprocess.Popen(
             [TOOL, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
@@ -60,9 +59,6 @@ class Terminal:
     def take_terminal(self):
         os.setsid()
         os.close(os.open(os.ttyname(self.slave), os.O_RDWR))  # now the controlling one
-
-    def resize(self, rows, columns=100):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read_until(self, pattern):
         """All that came up to the pattern and is not yet read."""
@@ -80,9 +76,6 @@ class Terminal:
         while select.select([self.master], [], [], 0)[0]:
             self.seen += os.read(self.master, 65536).decode()
         return code, self.seen.replace("\r\n", "\n")
-
-    def is_restored(self):
-        return termios.tcgetattr(self.slave) == self.before
 
 
 def done_testing():

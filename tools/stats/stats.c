@@ -5,9 +5,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/words.h"
+#include "policy/tables.h"
 
 static const char help[] =
     "usage: p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
@@ -16,15 +18,24 @@ static const char help[] =
     "You see your own processes; root sees those of all users.\n\n"
     "  --format=FORMAT    table (the default), json or openmetrics\n"
     "  --json             the same as --format=json\n"
-    "  --watch[=SECONDS]  again every second, or every 0.1 to 3600 seconds, with rates; q ends it\n"
+    "  --watch[=SECONDS]  again every second, or every 0.1 to 3600 seconds, with rates\n"
     "  --help             show this\n"
     "  --version          show the version\n\n"
     "Exit code: 0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.\n";
 
 #define PERIOD_LEAST_S 0.1
 #define PERIOD_MOST_S  3600
+#define DRAW_ANEW      "\033[H\033[2J" /* at the top of an empty screen */
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
+
+struct request {
+    int format; /* enum format */
+    int64_t period_ns;
+    bool watches;
+    const pid_t *pids; /* as for counters_find() */
+    size_t pids_count;
+};
 
 static bool parse_period(const char *text, int64_t *period_ns)
 {
@@ -64,27 +75,58 @@ const char *stats_policy_word(const struct statistics *counters)
                                                     : "none";
 }
 
-const char *stats_trust_word(uint64_t trust)
+const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
 {
-    return trust == STATISTICS_TRUSTED   ? "trusted"
-           : trust == STATISTICS_SUSPECT ? "suspect"
-                                         : "latched";
+    return mechanism == STATISTICS_NO_MECHANISM ? "key"
+                                                : mechanism_name(mechanism, text, MECHANISM_BYTES);
 }
 
-static int show_once(const struct stats_watch *what, int format)
+/* Of processes that the list only counts. */
+static void put_notes(const struct counted_list *list)
 {
-    struct counted_list list;
+    if (list->count == 0)
+        fprintf(stderr, "p11-proxy stats: no process that may be read uses the proxy\n");
+    if (list->count == 0 && list->forbidden > 0)
+        fprintf(stderr, "p11-proxy stats: not readable: %zu; root can read all\n", list->forbidden);
+    if (list->strange > 0)
+        fprintf(stderr,
+                "p11-proxy stats: with counters of another kind: %zu; name one to see why\n",
+                list->strange);
+}
+
+/* Once, or until stdout is closed or none of the processes that were named can be shown. */
+static int show(const struct request *what)
+{
+    const struct timespec pause = {.tv_sec = what->period_ns / NS_PER_S,
+                                   .tv_nsec = what->period_ns % NS_PER_S};
+    bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen(stdout);
+    struct counted_list list, before = {.count = 0};
     bool all_shown = counters_find(&list, what->pids, what->pids_count, stderr);
-    if (format == FORMAT_JSON)
-        stats_json(stdout, &list);
-    else if (format == FORMAT_METRICS)
-        stats_metrics(stdout, &list);
-    else
-        stats_table(stdout, &list, /* before= */ NULL, wants_colour(stdout));
-    if (what->pids_count == 0)
-        counters_put_notes(stderr, "p11-proxy stats: ", &list);
+    int code;
+    do {
+        if (what->format == FORMAT_JSON)
+            stats_json(stdout, &list);
+        else if (what->format == FORMAT_METRICS)
+            stats_metrics(stdout, &list);
+        else {
+            fputs(redraws ? DRAW_ANEW : "", stdout);
+            stats_table(stdout, &list, &before);
+            fputs(what->watches && !redraws ? "\n" : "", stdout);
+        }
+        code = end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
+        if (what->pids_count == 0 && !(what->watches && what->format == FORMAT_JSON))
+            put_notes(&list);
+        counters_free(&before);
+        before = list;
+        list = (struct counted_list){.count = 0};
+        if (!what->watches || ferror(stdout))
+            break;
+        nanosleep(&pause, NULL);
+        counters_find(&list, what->pids, what->pids_count, /* complaints= */ NULL);
+    } while (what->pids_count == 0 || list.count > 0);
+    counters_free(&before);
     counters_free(&list);
-    return end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
+    return code;
 }
 
 int stats_command(int argc, char **argv)
@@ -95,30 +137,30 @@ int stats_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    int format = -1; /* enum format; none was named */
-    struct stats_watch what = {.period_ns = NS_PER_S};
-    struct common_options common = {.json = false};
-    bool watches = false;
-    int option, code;
+    struct request what = {.format = FORMAT_TABLE, .period_ns = NS_PER_S};
+    int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'f')
-            format = word_number(optarg, "table, json, openmetrics");
-        if (option == 'f' && format < 0)
-            return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);
-        if (option == 'w' && optarg != NULL && !parse_period(optarg, &what.period_ns))
-            return usage_error(argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'",
-                               optarg);
-        watches |= option == 'w';
-        code =
-            option == 'f' || option == 'w' ? GO_ON : common_option(option, argv[0], help, &common);
-        if (code != GO_ON)
-            return code;
+        switch (option) {
+        case 'j':
+            what.format = FORMAT_JSON;
+            break;
+        case 'f':
+            what.format = word_number(optarg, "table, json, openmetrics");
+            if (what.format < 0)
+                return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'",
+                                   optarg);
+            break;
+        case 'w':
+            what.watches = true;
+            if (optarg != NULL && !parse_period(optarg, &what.period_ns))
+                return usage_error(
+                    argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'", optarg);
+            break;
+        default:
+            return common_option(option, argv[0], help, &(struct common_options){0});
+        }
     }
-    if (common.json && format >= 0 && format != FORMAT_JSON)
-        return usage_error(argv[0], "--json does not go with another --format");
-    if (common.json)
-        format = FORMAT_JSON;
-    if (watches && format == FORMAT_METRICS)
+    if (what.watches && what.format == FORMAT_METRICS)
         return usage_error(argv[0], "--watch does not go with --format=openmetrics");
 
     pid_t *pids = calloc((size_t)(argc - optind) + 1, sizeof pids[0]); /* until the program ends */
@@ -130,6 +172,5 @@ int stats_command(int argc, char **argv)
         pids[what.pids_count++] = (pid_t)number;
     }
     what.pids = pids;
-    what.json = format == FORMAT_JSON;
-    return watches ? stats_watch(&what) : show_once(&what, format);
+    return show(&what);
 }

@@ -6,11 +6,9 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "policy/tables.h"
 #include "tool.h"
 
 enum {
-    MECHANISM_BYTES = 64,
     NUMBER_BYTES = 32, /* 20 digits, commas and NUL */
     NUMBER_WIDTH = 15,
     LABEL_WIDTH = 20
@@ -26,17 +24,14 @@ struct shown_slot {
 /* 1234567 as 1,234,567. */
 static const char *number(char text[NUMBER_BYTES], uint64_t value)
 {
-    char *at = text + NUMBER_BYTES - 1;
-    unsigned digits = 0;
-    *at = '\0';
-    do {
-        if (digits > 0 && digits % 3 == 0)
-            *--at = ',';
-        *--at = (char)('0' + value % 10);
-        value /= 10;
-        digits++;
-    } while (value > 0);
-    return at;
+    char digits[NUMBER_BYTES], *to = text;
+    int count = snprintf(digits, sizeof digits, "%" PRIu64, value);
+    for (int i = 0; i <= count; i++) {
+        if (i > 0 && i < count && (count - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    return text;
 }
 
 /* A column. */
@@ -59,28 +54,29 @@ static void put_duration(FILE *out, double seconds)
     fprintf(out, "%.1f %s", seconds / units[unit].seconds, units[unit].word);
 }
 
-static void put_label(FILE *out, int indent, const char *label)
+static void put_label(FILE *out, const char *label)
 {
-    fprintf(out, "%*s%-*s", indent, "", LABEL_WIDTH + 4 - indent, label);
+    fprintf(out, "    %-*s", LABEL_WIDTH, label);
+}
+
+static double draws_of(const struct statistics_slot *slot)
+{
+    return (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
+           (double)slot->calls.failed_draws;
 }
 
 /* What stands behind the numbers of some lines. */
 static void put_note(FILE *out, const char *name, const struct statistics_slot *slot)
 {
-    const char *before = "   ";
     if (strcmp(name, "pool_draws") == 0) {
-        double draws = (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
-                       (double)slot->calls.failed_draws;
         /* Rounded down, because 100 % means all. */
-        unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws);
+        unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws_of(slot));
         fprintf(out, "   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < STATISTICS_DROPS; i++) {
-        if (slot->pool.drops[i] == 0)
-            continue;
-        fprintf(out, "%s%s %" PRIu64, before, statistics_drop_words[i],
-                statistic_read(&slot->pool.drops[i]));
-        before = ", ";
+        if (slot->pool.drops[i] != 0)
+            fprintf(out, "   %s %" PRIu64, statistics_drop_words[i],
+                    statistic_read(&slot->pool.drops[i]));
     }
 }
 
@@ -102,7 +98,7 @@ static void put_lines(FILE *out, const struct statistics_row *row, const struct 
         uint64_t counted = value_of(count, now), byte_count = value_of(bytes, now);
         if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
             continue;
-        put_label(out, 4, row->line);
+        put_label(out, row->line);
         put_number(out, count != NULL, counted);
         if (before != NULL) {
             uint64_t was = value_of(count, before), more = counted > was ? counted - was : 0;
@@ -117,58 +113,43 @@ static void put_lines(FILE *out, const struct statistics_row *row, const struct 
 
 static void put_saved(FILE *out, const struct statistics_pool *pool)
 {
-    if (pool->pool_draws == 0)
-        return;
-    put_label(out, 4, "saved");
-    if (stats_saved_ns(pool) == 0)
+    put_label(out, "saved");
+    if (stats_saved_ns(pool) == 0) {
         fputs("not known yet\n", out);
-    else {
-        fputs("about ", out);
-        put_duration(out, (double)stats_saved_ns(pool) / NS_PER_S);
-        fputs(" of waiting; a call to the token takes ", out);
-        put_duration(out, (double)stats_call_ns(pool) / NS_PER_S);
-        putc('\n', out);
+        return;
     }
+    fputs("about ", out);
+    put_duration(out, (double)stats_saved_ns(pool) / NS_PER_S);
+    fputs(" of waiting; a call to the token takes ", out);
+    put_duration(out, (double)stats_call_ns(pool) / NS_PER_S);
+    putc('\n', out);
 }
 
-static void put_slot(FILE *out, const struct shown_slot *shown, bool coloured)
+static void put_slot(FILE *out, const struct shown_slot *shown)
 {
-    const struct statistics_slot *slot = shown->now;
-    fprintf(out, "  slot %" PRIu64, statistic_read(&slot->id));
-    if (slot->token[0] != '\0')
-        fprintf(out, ", token '%s'", slot->token);
-    if (slot->pool.pool_draws + slot->calls.token_draws + slot->calls.failed_draws == 0) {
-        fputs(": no draws\n", out);
+    const struct statistics_slot *slot = shown->now, *before = shown->before;
+    const struct statistics_pool *pool = &slot->pool;
+    bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
+    fprintf(out, "  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id),
+            labelled ? ", token '" : "", slot->token, labelled ? "'" : "", any ? "" : ": no draws");
+    if (!any)
         return;
-    }
-    putc('\n', out);
-    if (slot->pool.trust != STATISTICS_TRUSTED)
-        fprintf(out, "    %s%s%s\n", coloured ? "\033[1;31m" : "",
-                slot->pool.trust == STATISTICS_SUSPECT
+    if (pool->trust != STATISTICS_TRUSTED)
+        fprintf(out, "    %s%s%s\n", wants_colour(out) ? "\033[1;31m" : "",
+                pool->trust == STATISTICS_SUSPECT
                     ? "SUSPECT: its last random bytes failed the health test"
                     : "FAILED the health test twice in a row: no random bytes until C_Finalize",
-                coloured ? "\033[0m" : "");
-    put_label(out, 4, "");
+                wants_colour(out) ? "\033[0m" : "");
+    put_label(out, "");
     fprintf(out, "%*s", NUMBER_WIDTH, "calls");
-    if (shown->before != NULL)
+    if (before != NULL)
         fprintf(out, "%*s", NUMBER_WIDTH, "calls/s");
     fprintf(out, "%*s\n", NUMBER_WIDTH, "bytes");
-    put_lines(out, statistics_pool_rows, shown, &slot->pool,
-              shown->before != NULL ? &shown->before->pool : NULL);
+    put_lines(out, statistics_pool_rows, shown, pool, before != NULL ? &before->pool : NULL);
     put_lines(out, statistics_call_rows, shown, &slot->calls,
-              shown->before != NULL ? &shown->before->calls : NULL);
-    if (slot->pool.capacity_bytes == 0) {
-        put_label(out, 4, "pool");
-        fputs("none\n", out);
-        return;
-    }
-    put_saved(out, &slot->pool);
-    if (slot->pool.locked != 0 || slot->pool.droppable != 0) {
-        put_label(out, 4, "memory");
-        fprintf(out, "%s%s%s\n", slot->pool.locked != 0 ? "locked" : "",
-                slot->pool.locked != 0 && slot->pool.droppable != 0 ? ", " : "",
-                slot->pool.droppable != 0 ? "droppable" : "");
-    }
+              before != NULL ? &before->calls : NULL);
+    if (pool->pool_draws > 0)
+        put_saved(out, pool);
 }
 
 static void put_refusals(FILE *out, const struct statistics *counters)
@@ -179,41 +160,40 @@ static void put_refusals(FILE *out, const struct statistics *counters)
                 stats_has(counters, STATISTICS_AUDIT) ? "would be refused" : "refused");
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
-        bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
-        put_label(out, 4, any ? mechanism_name(refusal->mechanism, name, sizeof name) : "a key");
+        put_label(out, stats_mechanism(refusal->mechanism, name));
         put_number(out, true, refusal->times);
         fprintf(out, "   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
                 statistic_read(&refusal->line));
     }
 }
 
-static void put_mechanisms(FILE *out, const struct statistics *counters)
+static void put_uses(FILE *out, const char *name, uint64_t calls)
 {
-    char name[MECHANISM_BYTES];
-    for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++) {
-        if (i == 0)
-            fputs("  mechanisms used\n", out);
-        put_label(out, 4,
-                  mechanism_name(counters->mechanisms[i].type_plus_1 - 1, name, sizeof name));
-        put_number(out, true, counters->mechanisms[i].calls);
-        putc('\n', out);
-    }
-    if (counters->other_mechanism_calls == 0)
-        return;
-    put_label(out, 4, "others");
-    put_number(out, true, counters->other_mechanism_calls);
+    put_label(out, name);
+    put_number(out, true, calls);
     putc('\n', out);
 }
 
-static void put_head(FILE *out, const struct counted_proxy *proxy, bool coloured)
+static void put_mechanisms(FILE *out, const struct statistics *counters)
+{
+    const struct statistics_mechanism *mechanism = counters->mechanisms;
+    char name[MECHANISM_BYTES];
+    if (mechanism->type_plus_1 != 0)
+        fputs("  mechanisms used\n", out);
+    for (size_t i = 0; i < STATISTICS_MECHANISMS && mechanism[i].type_plus_1 != 0; i++)
+        put_uses(out, stats_mechanism(mechanism[i].type_plus_1 - 1, name), mechanism[i].calls);
+    if (counters->other_mechanism_calls != 0)
+        put_uses(out, "others", counters->other_mechanism_calls);
+}
+
+static void put_head(FILE *out, const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
-    bool pool = stats_has(counters, STATISTICS_POOL);
+    bool pool = stats_has(counters, STATISTICS_POOL), coloured = wants_colour(out);
     char text[NUMBER_BYTES];
-    fprintf(out, "%sprocess %ld%s%s%s%s, p11-proxy %s for ", coloured ? "\033[1m" : "",
-            (long)proxy->pid, proxy->program[0] != '\0' ? " (" : "", proxy->program,
-            proxy->program[0] != '\0' ? ")" : "", coloured ? "\033[0m" : "", counters->version);
+    fprintf(out, "%sprocess %ld (%s)%s, p11-proxy %s for ", coloured ? "\033[1m" : "",
+            (long)proxy->pid, proxy->program, coloured ? "\033[0m" : "", counters->version);
     put_duration(out, now_s > started_s ? (double)(now_s - started_s) : 1);
     fprintf(out, "\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s",
             counters->module, counters->target,
@@ -230,36 +210,42 @@ static void put_head(FILE *out, const struct counted_proxy *proxy, bool coloured
     putc('\n', out);
 }
 
-/* The same slot of the same proxy as it was a while ago. */
+/* Slots keep their places while a process counts. */
 static struct shown_slot show_slot(const struct counted_proxy *proxy,
-                                   const struct statistics_slot *slot,
-                                   const struct counted_list *before)
+                                   const struct counted_proxy *before, uint64_t place)
 {
-    struct shown_slot shown = {.now = slot};
-    for (size_t i = 0; before != NULL && i < before->count; i++) {
-        const struct counted_proxy *was = &before->proxies[i];
-        if (was->pid != proxy->pid || was->device != proxy->device || was->inode != proxy->inode)
-            continue;
-        shown.passed_s = (double)(proxy->read_ns - was->read_ns) / NS_PER_S;
-        for (uint64_t s = 0; s < was->counters->slot_count && shown.passed_s > 0; s++) {
-            if (was->counters->slots[s].id == slot->id)
-                shown.before = &was->counters->slots[s];
-        }
+    const struct statistics *was = before != NULL ? before->counters : NULL;
+    struct shown_slot shown = {.now = &proxy->counters->slots[place]};
+    if (was != NULL && place < was->slot_count && was->slots[place].id == shown.now->id) {
+        shown.before = &was->slots[place];
+        shown.passed_s = (double)(proxy->read_ns - before->read_ns + 1) / NS_PER_S;
     }
     return shown;
 }
 
-void stats_table(FILE *out, const struct counted_list *list, const struct counted_list *before,
-                 bool coloured)
+/* The same proxy as it was a while ago. */
+static const struct counted_proxy *find(const struct counted_list *list,
+                                        const struct counted_proxy *proxy)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const struct statistics *counters = list->proxies[i].counters;
-        if (i > 0)
-            putc('\n', out);
-        put_head(out, &list->proxies[i], coloured);
-        for (uint64_t s = 0; s < counters->slot_count; s++) {
-            struct shown_slot shown = show_slot(&list->proxies[i], &counters->slots[s], before);
-            put_slot(out, &shown, coloured);
+        const struct counted_proxy *other = &list->proxies[i];
+        if (other->pid == proxy->pid &&
+            strcmp(other->counters->module, proxy->counters->module) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+void stats_table(FILE *out, const struct counted_list *list, const struct counted_list *before)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct counted_proxy *proxy = &list->proxies[i], *was = find(before, proxy);
+        const struct statistics *counters = proxy->counters;
+        fputs(i > 0 ? "\n" : "", out);
+        put_head(out, proxy);
+        for (uint64_t place = 0; place < counters->slot_count; place++) {
+            struct shown_slot shown = show_slot(proxy, was, place);
+            put_slot(out, &shown);
         }
         if (counters->unknown.token_draws + counters->unknown.failed_draws > 0) {
             struct shown_slot shown = {.now = NULL};

@@ -1,0 +1,212 @@
+/* counters.c - finds the processes that hold a descriptor of counters of their own, and copies those. */
+#include "counters/counters.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tool.h"
+
+/* What inspecting a process came to. For a process with several descriptors it is the last that is true. */
+enum outcome { GONE, UNUSED, FORBIDDEN, STRANGE, SHOWN };
+
+/* Reads a small file of the process as text. "" if that fails. */
+static void read_text(int fds, const char *name, char *text, size_t text_bytes)
+{
+    int fd = openat(fds, name, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, text_bytes - 1) : 0;
+    text[len > 0 ? len : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The process's PID as the process itself sees it: the last of those that the kernel lists. */
+static uint64_t innermost_pid(int fds, pid_t pid)
+{
+    char status[4096];
+    read_text(fds, "../status", status, sizeof status);
+    char *line = strstr(status, "\nNSpid:"), *end = line != NULL ? strchr(line + 1, '\n') : NULL;
+    if (end == NULL)
+        return (uint64_t)pid;
+    *end = '\0';
+    return strtoull(strrchr(line, '\t') + 1, NULL, 10);
+}
+
+static bool read_part(int fd, struct statistics *all, size_t from, size_t len_bytes)
+{
+    return pread(fd, (char *)all + from, len_bytes, (off_t)from) == (ssize_t)len_bytes;
+}
+
+/* Ends a text, and makes it printable. */
+static void clean_text(char *text, size_t text_bytes)
+{
+    text[text_bytes - 1] = '\0';
+    make_plain(text);
+}
+
+/* Most used first, and free places last. */
+static int by_use(const void *a, const void *b)
+{
+    const struct statistics_mechanism *one = a, *other = b;
+    uint64_t calls = statistic_read(&one->calls), other_calls = statistic_read(&other->calls);
+    uint64_t type = one->type_plus_1 - 1, other_type = other->type_plus_1 - 1;
+    if (calls != other_calls)
+        return calls < other_calls ? 1 : -1;
+    return type < other_type ? -1 : type > other_type;
+}
+
+static void clean(struct statistics *all)
+{
+    clean_text(all->version, sizeof all->version);
+    clean_text(all->module, sizeof all->module);
+    clean_text(all->target, sizeof all->target);
+    for (uint64_t i = 0; i < all->slot_count; i++) {
+        clean_text(all->slots[i].token, sizeof all->slots[i].token);
+        statistics_add_up(&all->slots[i].pool);
+    }
+    for (uint64_t i = 0; i < all->refusal_count; i++) {
+        clean_text(all->refusals[i].file, sizeof all->refusals[i].file);
+        clean_text(all->refusals[i].rule, sizeof all->refusals[i].rule);
+    }
+    qsort(all->mechanisms, STATISTICS_MECHANISMS, sizeof all->mechanisms[0], by_use);
+}
+
+/* Copies into *all what is in use. A forked child has inherited counters, whose PID is another's. */
+static enum outcome read_counters(struct statistics *all, int fd, uint64_t own_pid)
+{
+    static const char zeros[sizeof all->magic];
+    const size_t slots_at = offsetof(struct statistics, slots);
+    if (!read_part(fd, all, 0, slots_at))
+        return STRANGE;
+    if (memcmp(all->magic, zeros, sizeof zeros) == 0)
+        return UNUSED; /* C_Initialize is under way: the module sets magic last */
+    if (memcmp(all->magic, STATISTICS_MAGIC, sizeof STATISTICS_MAGIC) != 0 ||
+        all->layout != STATISTICS_LAYOUT || all->size_bytes != sizeof *all)
+        return STRANGE;
+    if (all->slot_count > STATISTICS_SLOTS)
+        all->slot_count = STATISTICS_SLOTS;
+    if (all->refusal_count > STATISTICS_REFUSALS)
+        all->refusal_count = STATISTICS_REFUSALS;
+    if (!read_part(fd, all, slots_at, all->slot_count * sizeof all->slots[0]))
+        return STRANGE;
+    clean(all);
+    return all->pid == own_pid ? SHOWN : UNUSED;
+}
+
+/* Adds the proxy of which fd has the counters; fds is the directory of the process's descriptors. */
+static enum outcome add_proxy(struct counted_list *list, pid_t pid, int fds, int fd)
+{
+    struct counted_proxy proxy = {.pid = pid, .read_ns = clock_exact_ns()};
+    struct counted_proxy *more =
+        realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
+    if (more == NULL)
+        return GONE;
+    list->proxies = more;
+    proxy.counters = aligned_alloc(_Alignof(struct statistics), sizeof(struct statistics));
+    enum outcome outcome =
+        proxy.counters != NULL ? read_counters(proxy.counters, fd, innermost_pid(fds, pid)) : GONE;
+    if (outcome != SHOWN) {
+        free(proxy.counters);
+        return outcome;
+    }
+    read_text(fds, "../comm", proxy.program, sizeof proxy.program);
+    /* The name may have line ends in it, or half a character at its end; the last byte is a line end. */
+    size_t len = strlen(proxy.program);
+    proxy.program[len > 0 ? len - 1 : 0] = '\0';
+    make_plain(proxy.program);
+    list->proxies[list->count++] = proxy;
+    return SHOWN;
+}
+
+static enum outcome inspect_descriptor(struct counted_list *list, pid_t pid, int fds,
+                                       const char *name)
+{
+    static const char wanted[] = "/memfd:" STATISTICS_NAME " (deleted)";
+    char target[sizeof wanted + 1];
+    ssize_t len = readlinkat(fds, name, target, sizeof target);
+    if (len < 0 && errno == EACCES)
+        return FORBIDDEN;
+    if (len != sizeof wanted - 1 || memcmp(target, wanted, sizeof wanted - 1) != 0)
+        return UNUSED;
+    /* The process may have put a FIFO or a leased file in its place, so opening does not wait. */
+    int fd = openat(fds, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return errno == EACCES ? FORBIDDEN : UNUSED;
+    enum outcome outcome = add_proxy(list, pid, fds, fd);
+    close(fd);
+    return outcome;
+}
+
+static enum outcome inspect(struct counted_list *list, pid_t pid)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+    /* A later process of this PID does not appear in the open directory, nor in the one above. */
+    DIR *directory = opendir(path);
+    const struct dirent *entry;
+    if (directory == NULL) {
+        list->forbidden += errno == EACCES;
+        return errno == EACCES ? FORBIDDEN : GONE;
+    }
+    enum outcome best = UNUSED;
+    while ((entry = readdir(directory)) != NULL) {
+        enum outcome outcome = inspect_descriptor(list, pid, dirfd(directory), entry->d_name);
+        best = outcome > best ? outcome : best;
+    }
+    closedir(directory);
+    list->forbidden += best == FORBIDDEN;
+    list->strange += best == STRANGE;
+    return best;
+}
+
+static void inspect_all(struct counted_list *list)
+{
+    DIR *directory = opendir("/proc");
+    const struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid > 0)
+            inspect(list, pid);
+    }
+    if (directory != NULL)
+        closedir(directory);
+}
+
+bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, FILE *complaints)
+{
+    static const char *const reasons[] = {
+        [GONE] = "does not exist",
+        [UNUSED] = "does not use the proxy, has x-statistics: off, or has closed its descriptors; "
+                   "it counts from its own C_Initialize to C_Finalize",
+        [FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
+                      "root can read it",
+        [STRANGE] = "has counters that version " VERSION
+                    " does not read; use the p11-proxy that came with the module",
+    };
+    bool all_shown = true;
+    *list = (struct counted_list){.count = 0};
+    if (count == 0)
+        inspect_all(list);
+    for (size_t i = 0; i < count; i++) {
+        enum outcome outcome = inspect(list, pids[i]);
+        if (outcome == SHOWN)
+            continue;
+        all_shown = false;
+        if (complaints != NULL)
+            fprintf(complaints, "p11-proxy stats: process %ld %s\n", (long)pids[i],
+                    reasons[outcome]);
+    }
+    return all_shown;
+}
+
+void counters_free(struct counted_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->proxies[i].counters);
+    free(list->proxies);
+    *list = (struct counted_list){.count = 0};
+}
