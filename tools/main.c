@@ -1,27 +1,26 @@
-/* main.c - p11-proxy, the program: finds the subcommand. */
+/* main.c - p11-proxy, the program: finds the command, and reads what all commands take. */
 #include "tool.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <locale.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/words.h"
 
 static const struct command {
-    const char *name;
-    const char *full_name;
-    const char *summary;
+    const char *name, *summary;
     command_function *run;
 } commands[] = {
-    {"check", "p11-proxy check", "say what is in force, what is wrong, and what to do about it",
-     check_command},
-    {"setup", "p11-proxy setup", "register the proxy with p11-kit for a token's module",
-     setup_command},
-    {"bench", "p11-proxy bench",
-     "measure random bytes straight from the token and through the proxy", bench_command},
-    {"policy", "p11-proxy policy", "show which algorithms are refused, and by which rule",
-     policy_command},
-    {"stats", "p11-proxy stats", "show live counters of the processes that use the proxy",
-     stats_command},
+    {"check", "say what is in force, what is wrong, and what to do about it", check_command},
+    {"setup", "register the proxy with p11-kit for a token's module", setup_command},
+    {"bench", "measure random bytes straight from the token and through the proxy", bench_command},
+    {"policy", "show which algorithms are refused, and by which rule", policy_command},
+    {"stats", "show live counters of the processes that use the proxy", stats_command},
 };
 
 enum {
@@ -29,28 +28,119 @@ enum {
     MISTYPED_MOST = 3 /* letters: a word that differs by more is another word */
 };
 
+/* Of the program, to find the module of the same build. */
+static const char from_tool[] = "/tools/p11-proxy", to_module[] = "/module/p11-proxy.so";
+
+static int usage_hint(const char *command)
+{
+    fprintf(stderr, "Try '%s --help'.\n", command);
+    return EXIT_USAGE;
+}
+
+int usage_error(const char *command, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "%s: ", command);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    putc('\n', stderr);
+    return usage_hint(command);
+}
+
+static int print(const char *text)
+{
+    fputs(text, stdout);
+    return end_of_output(EXIT_FINE);
+}
+
+int common_option(int option, const char *command, const char *help, struct common_options *common)
+{
+    switch (option) {
+    case 'm':
+        if (optarg[0] == '\0')
+            return usage_error(command, "--module is no path: ''");
+        common->module_path = optarg;
+        return GO_ON;
+    case 'j':
+        common->json = true;
+        return GO_ON;
+    case 'h':
+        return print(help);
+    case 'v':
+        return print("p11-proxy " VERSION "\n");
+    default: /* getopt_long() has said what is wrong */
+        return usage_hint(command);
+    }
+}
+
+int common_options(int argc, char **argv, const char *help, struct common_options *common)
+{
+    static const struct option options[] = {OPTION_MODULE, OPTION_JSON, OPTIONS_OF_ALL};
+    int option, code = GO_ON;
+    *common = (struct common_options){.module_path = default_module()};
+    while (code == GO_ON && (option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+        code = common_option(option, argv[0], help, common);
+    return code;
+}
+
+bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
+                  const char **rest)
+{
+    char *end;
+    errno = 0;
+    *number = strtoul(text, &end, 10);
+    *rest = end;
+    return isdigit((unsigned char)text[0]) && errno == 0 && *number >= least && *number <= most;
+}
+
+const char *default_module(void)
+{
+    static char path[PATH_MAX + sizeof to_module];
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX);
+    ssize_t folder_len = len - (ssize_t)(sizeof from_tool - 1);
+    path[len > 0 ? len : 0] = '\0';
+    if (folder_len > 0 && strcmp(path + folder_len, from_tool) == 0) {
+        strcpy(path + folder_len, to_module);
+        if (access(path, F_OK) == 0)
+            return path;
+    }
+    return MODULE_PATH;
+}
+
+bool is_link_to_other(const char *path, char real[PATH_MAX])
+{
+    struct stat st;
+    return realpath(path, real) != NULL && lstat(path, &st) == 0 && S_ISLNK(st.st_mode) &&
+           strcmp(basename(real), basename(path)) != 0;
+}
+
+int load_config(struct config **config, const char *module_path, struct message *message)
+{
+    struct config_places places;
+    config_places_default(&places, module_path);
+    return config_load(config, &places, message);
+}
+
 static int print_overview(void)
 {
     fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-12s  %s\n", commands[i].name, commands[i].summary);
-    fputs("  help COMMAND  show what a command takes\n\nOptions:\n"
-          "  --help        show this, or after a command what it takes\n"
-          "  --version     show the version\n\n"
-          "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n",
-          stdout);
-    return end_of_output(EXIT_FINE);
+    return print("  help COMMAND  show what a command takes\n\nOptions:\n"
+                 "  --help        show this, or after a command what it takes\n"
+                 "  --version     show the version\n\n"
+                 "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n");
 }
 
 /* argv[0] is the command's name. */
 static int run(int argc, char **argv)
 {
+    static char full_name[32] = "p11-proxy ";
     const struct command *nearest = &commands[0];
-    if (strcmp(argv[0], "help") == 0)
-        return print_overview();
     for (const struct command *command = commands; command < commands + COMMANDS; command++) {
         if (strcmp(argv[0], command->name) == 0) {
-            argv[0] = (char *)command->full_name; /* getopt_long() only reads it */
+            argv[0] = strcat(full_name, command->name);
             return command->run(argc, argv);
         }
         if (edit_distance(argv[0], command->name) < edit_distance(argv[0], nearest->name))
@@ -68,11 +158,12 @@ int main(int argc, char **argv)
     setlocale(LC_CTYPE, "C.UTF-8"); /* to know characters, whatever the user's language is */
     if (word == NULL)
         return usage_error("p11-proxy", "a command is missing");
-    if (strcmp(word, "help") == 0 && argc > 2)
-        return run(2, (char *[]){argv[2], (char *)"--help", NULL});
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_overview();
     if (strcmp(word, "--version") == 0)
-        return print_version();
+        return print("p11-proxy " VERSION "\n");
+    bool is_help = strcmp(word, "help") == 0;
+    if (is_help && argc > 2)
+        return run(2, (char *[]){argv[2], (char *)"--help", NULL});
+    if (is_help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return print_overview();
     return run(argc - 1, argv + 1);
 }

@@ -2,8 +2,6 @@
 #include "tool.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,61 +32,39 @@ bool wants_colour(FILE *out)
     return is_screen(out) && (no_color == NULL || no_color[0] == '\0');
 }
 
-/* The columns that the first character takes on a terminal; less than 1 if a terminal cannot show it or would
- * act upon it, -2 if it is no UTF-8. */
-static int char_columns(const char *text, size_t *bytes)
+/* Puts '?' in place of characters that take fewer columns on a terminal; -1: it acts upon them, -2: no UTF-8. */
+static char *replace_below(int least_columns, char *text)
 {
-    mbstate_t state = {0};
-    wchar_t wide;
-    size_t len = mbrtowc(&wide, text, strnlen(text, MB_LEN_MAX), &state);
-    bool valid = len != 0 && len < (size_t)-2 && wide <= LAST_CHARACTER;
-    *bytes = valid ? len : 1;
-    return valid ? wcwidth(wide) : -2;
+    size_t len;
+    for (char *at = text; at != NULL && *at != '\0'; at += len) {
+        mbstate_t state = {0};
+        wchar_t wide;
+        len = mbrtowc(&wide, at, strnlen(at, MB_LEN_MAX), &state);
+        bool is_valid = len < (size_t)-2 && wide <= LAST_CHARACTER;
+        len = is_valid ? len : 1;
+        if ((is_valid ? wcwidth(wide) : -2) < least_columns)
+            memset(at, '?', len);
+    }
+    return text;
 }
 
 void make_plain(char *text)
 {
-    for (size_t bytes; *text != '\0'; text += bytes) {
-        if (char_columns(text, &bytes) < 1)
-            memset(text, '?', bytes);
-    }
+    replace_below(1, text);
 }
 
 void put_plain(FILE *out, const char *text)
 {
-    char *copy = strdup(text);
-    if (copy == NULL)
-        return;
-    make_plain(copy);
-    fputs(copy, out);
+    char *copy = replace_below(1, strdup(text));
+    fputs(copy != NULL ? copy : "?", out);
     free(copy);
-}
-
-bool can_be_written(const char *path, int flags)
-{
-    char folder[PATH_MAX];
-    int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 || errno != ENOENT)
-        return fd >= 0;
-    snprintf(folder, sizeof folder, "%s", path);
-    return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
 }
 
 struct json_object *json_text(const char *text)
 {
-    struct json_object *string = NULL;
-    char *valid = NULL;
-    size_t valid_len = 0, bytes;
-    FILE *out = text != NULL ? open_memstream(&valid, &valid_len) : NULL;
-    for (; out != NULL && *text != '\0'; text += bytes) {
-        bool is_utf8 = char_columns(text, &bytes) != -2;
-        fprintf(out, "%.*s", is_utf8 ? (int)bytes : 3, is_utf8 ? text : "\xef\xbf\xbd");
-    }
-    if (out != NULL && fclose(out) == 0)
-        string = json_object_new_string(valid);
-    free(valid);
+    char *copy = text != NULL ? replace_below(-1, strdup(text)) : NULL;
+    struct json_object *string = copy != NULL ? json_object_new_string(copy) : NULL;
+    free(copy);
     return string;
 }
 

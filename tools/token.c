@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <p11-kit/p11-kit.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -62,37 +63,9 @@ CK_RV token_start(const struct token_module *module, const char *reserved, bool 
 
 const char *token_code(CK_RV rv)
 {
-    static const struct {
-        CK_RV code;
-        const char *name;
-    } names[] = {
-#define CODE(name) {name, #name}
-        CODE(CKR_OK),
-        CODE(CKR_HOST_MEMORY),
-        CODE(CKR_GENERAL_ERROR),
-        CODE(CKR_FUNCTION_FAILED),
-        CODE(CKR_ARGUMENTS_BAD),
-        CODE(CKR_NEED_TO_CREATE_THREADS),
-        CODE(CKR_CANT_LOCK),
-        CODE(CKR_DEVICE_ERROR),
-        CODE(CKR_DEVICE_MEMORY),
-        CODE(CKR_DEVICE_REMOVED),
-        CODE(CKR_FUNCTION_NOT_SUPPORTED),
-        CODE(CKR_SESSION_COUNT),
-        CODE(CKR_TOKEN_NOT_PRESENT),
-        CODE(CKR_TOKEN_NOT_RECOGNIZED),
-        CODE(CKR_USER_NOT_LOGGED_IN),
-        CODE(CKR_RANDOM_NO_RNG),
-        CODE(CKR_CRYPTOKI_NOT_INITIALIZED),
-#undef CODE
-    };
-    static char number[24];
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (names[i].code == rv)
-            return names[i].name;
-    }
-    snprintf(number, sizeof number, "0x%lx", rv);
-    return number;
+    static char text[128];
+    snprintf(text, sizeof text, "0x%lx (%s)", rv, p11_kit_strerror(rv));
+    return text;
 }
 
 void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes)
@@ -106,13 +79,17 @@ void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes)
 
 int in_child(child_work *work, void *context)
 {
+    enum { RETURNED = 111 }; /* is no code of a module that ends the process */
     int status = -1;
     pid_t child;
     fflush(NULL);
     child = fork();
     if (child == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
         work(context);
-        _exit(0); /* without the module's exit handlers */
+        _exit(RETURNED); /* without the module's exit handlers */
     }
-    return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status == 0)
+        return -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == RETURNED ? 0 : status;
 }

@@ -35,15 +35,15 @@ bool token_is_started(const char *path);
  */
 CK_RV token_start(const struct token_module *module, const char *reserved, bool *locks);
 
-/* "CKR_USER_NOT_LOGGED_IN" for what is common, else the number. Valid until the next call. */
+/* The number and p11-kit's words for it. Valid until the next call. */
 const char *token_code(CK_RV rv);
 
 /* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes that can be shown. */
 void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
 
 /*
- * Runs work(context) in a child process, because that is where foreign modules are loaded. Returns its
- * wait status, 0 if it returned; -1 if there can be no child.
+ * Runs work(context) in a child process, because that is where foreign modules are loaded; what they print goes
+ * to stderr. Returns 0 if it returned, else its wait status, or -1 if it exited with 0 or there can be no child.
  */
 typedef void child_work(void *context);
 int in_child(child_work *work, void *context);

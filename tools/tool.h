@@ -30,13 +30,6 @@ command_function stats_command;
 /* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same after getopt_long() has said what is wrong. */
-int usage_hint(const char *command);
-
-/* Prints text, which is a help, or name and version. EXIT_FINE. */
-int print_help(const char *text);
-int print_version(void);
-
 /* Rows for getopt_long(); the last of them end the table. */
 /* clang-format off */
 #define OPTION_MODULE  {"module", required_argument, NULL, 'm'}
@@ -67,6 +60,16 @@ int common_options(int argc, char **argv, const char *help, struct common_option
 bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
                   const char **rest);
 
+/* The module that is meant if none is named: the one beside the program in a build tree, else the
+ * installed one. */
+const char *default_module(void);
+
+/* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
+bool is_link_to_other(const char *path, char real[PATH_MAX]);
+
+/* The configuration of the module at path, as the module itself would find it. As config_load(). */
+int load_config(struct config **config, const char *module_path, struct message *message);
+
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. A
  * reader that has closed its end is no error. */
 int end_of_output(int code);
@@ -83,7 +86,7 @@ void put_plain(FILE *out, const char *text);
 /* The same in place. */
 void make_plain(char *text);
 
-/* A JSON string. Bytes that are no UTF-8 appear as U+FFFD; NULL stands for null. */
+/* A JSON string, with '?' in place of what is no UTF-8. NULL stands for null. */
 struct json_object *json_text(const char *text);
 
 /* A number with so many digits after the point. */
@@ -95,22 +98,5 @@ struct json_object *json_decimal(double value, int digits);
 /* Writes a document to out and frees it: on one line, or for people to read too. */
 enum json_layout { JSON_ONE_LINE, JSON_PRETTY };
 void json_write(FILE *out, struct json_object *document, enum json_layout layout);
-
-/* Whether the file at path could be written, or made; flags are added to those of open(). It is not made.
- * errno says why not. */
-bool can_be_written(const char *path, int flags);
-
-/* The module that is meant if none is named: the one beside the program in a build tree, else the
- * installed one. */
-const char *default_module(void);
-
-/* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
-bool is_link_to_other(const char *path, char real[PATH_MAX]);
-
-/*
- * The configuration of the module at path, or of default_module() for NULL, as the module itself
- * would find it. On 0 the caller ends *config with config_free(); otherwise as config_load().
- */
-int load_config(struct config **config, const char *module_path, struct message *message);
 
 #endif

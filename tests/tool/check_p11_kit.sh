@@ -16,7 +16,7 @@ register() {
     printf '%s\n' "${@:2}" >"$modules/$1.module"
 }
 finds() {
-    as_someone "$TOOL" check --module "$PROXY" >"$scratch/out" 2>"$scratch/err" || true
+    as_someone env "${@:2}" "$TOOL" check --module "$PROXY" >"$scratch/out" 2>"$scratch/err" || true
     grep -F -- "$1" "$scratch/out" || { cat "$scratch/out" && false; }
 }
 hints() {
@@ -27,26 +27,18 @@ check "p11-kit does not know the proxy" finds "p11-kit does not load the proxy i
 check "and what registers it"    hints "p11-proxy setup registers it"
 register p11-proxy "module: $PROXY" "x-target: $TARGET" 'x-log: off'
 check "the token only through it" finds "ok       p11-kit has the target's tokens only through the proxy"
-register own "module: $TARGET"
-check "the token's own module too" finds "p11-kit has token 'proxy-test' by another module too (own), so programs see it twice"
-check "and the line to write"    hints "add the line enable-in: nothing to $modules/own.module"
 cp "$TARGET" "$scratch/copy.so"
-register own "module: $scratch/copy.so" 'disable-in: firefox'
-check "the token by another file" finds "(own), so programs other than firefox see it twice"
+register own "module: $scratch/copy.so"
+check "the token by another file too" finds "p11-kit has token 'proxy-test' by another module too (own), so programs see it twice"
+check "and the line to write"    hints "add the line enable-in: nothing to $modules/own.module"
 register own "module: $TARGET" 'enable-in: nothing'
 check "hidden"                   finds "only through the proxy"
 register own "module: $SCRIPTED"
 check "a module with other tokens is no double" finds "only through the proxy"
 register own "module: $scratch/none.so"
 check "a module that cannot be loaded is no double" finds "only through the proxy"
-register p11-proxy "module: $PROXY" "x-target: $TARGET" 'x-log: off' 'disable-in: thunderbird'
-check "programs that do not see the proxy" finds "shows the proxy to all programs but thunderbird"
 register own "module: $MISFIT_MODULE"
-crashes() {
-    as_someone env MISFIT=crash "$TOOL" check --module "$PROXY" >"$scratch/out" 2>"$scratch/err" || true
-    grep -F "note     the modules that p11-kit has registered cannot be listed" "$scratch/out"
-}
-check "a module that crashes is a note" crashes
+check "a module that crashes is a note" finds "note     the modules that p11-kit has registered cannot be listed" MISFIT=crash
 
 # p11-kit's own module as target.
 register own "module: $TARGET"

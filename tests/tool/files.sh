@@ -1,7 +1,17 @@
 #!/bin/bash
-# files.sh - what is installed with the tool: manual page, completion, and that they know every option.
+# files.sh - words that are no commands; manual page and completion, which know every option; what is installed.
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
+
+check "no command"               complains 2 "a command is missing" "$TOOL"
+check "and where help is"        grep -Fx "Try 'p11-proxy --help'." "$scratch/err"
+check "a mistyped one"           complains 2 "there is no command 'chekc'; the nearest is 'check'" "$TOOL" chekc
+check "help for a mistyped one"  complains 2 "the nearest is 'bench'" "$TOOL" help bnech
+check "another word has no near one" complains 2 "there is no command 'install'" "$TOOL" install
+check "and none is offered"      test -z "$(grep -F nearest "$scratch/err")"
+for word in --help -h help; do
+    check "$word: the commands"  says 0 "  setup         register the proxy" "$TOOL" $word
+done
 
 page=$CHECKOUT/tools/p11-proxy.1
 # shellcheck source=tools/completion/bash

@@ -65,15 +65,10 @@ check_common_options() {
     check "help $1"               says 0 "usage: p11-proxy $1" "$TOOL" help "$1"
     check "$1: --version"         says 0 "p11-proxy 0" "$TOOL" "$1" --version
     check "$1: an unknown option" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --no-such-option
-    check "$1: an unknown letter" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" -x
-    local option
-    for option in json help version; do
-        check "$1: --$option with a value" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --$option=1
-    done
+    check "$1: --json with a value" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --json=1
 }
 
 # And for those that read a configuration.
 check_module_option() {
-    check "$1: --module without a path" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --module
-    check "$1: --module with an empty one" complains 2 "--module is no path: ''" "$TOOL" "$1" --module=
+    check "$1: --module with an empty path" complains 2 "--module is no path: ''" "$TOOL" "$1" --module=
 }

@@ -1,6 +1,6 @@
 /* machine.c - to be preloaded: another machine, as variables say.
  *
- * MACHINE: words. wipe, droppable, lock: what the kernel is not to do; impatient: alarm() comes at once.
+ * MACHINE: words. wipe, lock: what the kernel is not to do; impatient: alarm() comes at once.
  * CPUINFO: what is read for /proc/cpuinfo.
  */
 #include <dlfcn.h>
@@ -16,8 +16,6 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-enum { MAP_TYPES = 0x0f, MAP_TYPE_DROPPABLE = 0x08 };
-
 static bool asked(const char *word)
 {
     const char *words = getenv("MACHINE");
@@ -25,7 +23,6 @@ static bool asked(const char *word)
     return words != NULL && strstr(words, word) != NULL;
 }
 
-/* Where the program is built for large files, so is this, and both mean mmap64() by mmap(). */
 #define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static int refuse(int number)
@@ -46,15 +43,7 @@ int mlock(const void *at, size_t bytes)
     return asked("lock") ? refuse(ENOMEM) : NEXT(mlock)(at, bytes);
 }
 
-void *mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
-{
-    if ((flags & MAP_TYPES) == MAP_TYPE_DROPPABLE && asked("droppable")) {
-        errno = EINVAL;
-        return MAP_FAILED;
-    }
-    return NEXT(mmap)(at, bytes, protection, flags, fd, offset);
-}
-
+/* Where the program is built for large files, so is this, and both mean fopen64(). */
 FILE *fopen(const char *path, const char *mode)
 {
     const char *instead = getenv("CPUINFO");

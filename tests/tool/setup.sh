@@ -3,12 +3,8 @@
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
-check_help() {
-    check "--help"               says 0 "usage: p11-proxy setup" "$TOOL" setup --help
-    check "help setup"           says 0 "usage: p11-proxy setup" "$TOOL" help setup
-    check "an unknown option"    complains 2 "p11-proxy setup --help" "$TOOL" setup --no-such-option
-}
-check_help
+check "--help"                   says 0 "usage: p11-proxy setup" "$TOOL" setup --help
+check "an unknown option"        complains 2 "p11-proxy setup --help" "$TOOL" setup --no-such-option
 check "no target"                complains 2 "it takes one target" "$TOOL" setup
 check "two"                      complains 2 "it takes one target" "$TOOL" setup a b
 check "--undo with one"          complains 2 "--undo takes no target" "$TOOL" setup --undo a
@@ -23,9 +19,6 @@ setup() {
 }
 files() {
     find "$scratch/home" -name '*.module' | sort
-}
-has_files() {
-    diff <(files) <(printf '%s\n' "$@")
 }
 check "--dry-run"                says 0 "would write $modules/p11-proxy.module:" setup --dry-run "$TARGET"
 check "writes nothing"           test -z "$(files)"
@@ -45,12 +38,10 @@ else
 fi
 files >"$scratch/written"
 check "once more"                says 0 "$modules/p11-proxy.module is as it should be" setup "$TARGET"
-check "changes nothing"          diff "$scratch/written" <(files)
 check "another target"           exits 1 setup "$SCRIPTED"
-check "hides no module then"     diff "$scratch/written" <(files)
 check "takes --undo first"       grep -F "is of another target; first: p11-proxy setup --undo" "$scratch/err"
 check "--undo --dry-run"         says 0 "would remove $modules/p11-proxy.module" setup --undo --dry-run
-check "removes nothing"          diff "$scratch/written" <(files)
+check "nothing was changed"      diff "$scratch/written" <(files)
 check "--undo"                   says 0 "removes $modules/p11-proxy.module" setup --undo
 check "removes all of it"        test -z "$(files)"
 check "--undo once more"         says 0 "there is nothing to take back" setup --undo
@@ -63,15 +54,14 @@ write p11-proxy "x-target: $SCRIPTED"
 check "a file that is there"     exits 1 setup "$TARGET"
 check "is not overwritten"       grep -F "exists already; add these lines to it by hand: $modules/p11-proxy.module" "$scratch/err"
 check "and the lines are shown"  grep -Fx "x-target: $TARGET" "$scratch/err"
-check "it is as it was"          diff "$scratch/text" "$modules/p11-proxy.module"
 check "--undo leaves it"         exits 0 setup --undo
-check "and only that"            has_files "$modules/p11-proxy.module"
+check "as it was"                diff "$scratch/text" "$modules/p11-proxy.module"
 rm "$modules/p11-proxy.module"
 setup "$TARGET" >"$scratch/output" 2>&1
 printf 'x-pool-mix: kernel\n' >>"$modules/p11-proxy.module"
 check "a file that was changed"  exits 1 setup --undo
 check "is left alone"            grep -F "was changed since; remove it by hand: $modules/p11-proxy.module" "$scratch/err"
-check "and only that"            has_files "$modules/p11-proxy.module"
+check "and is there"             grep -Fx 'x-pool-mix: kernel' "$modules/p11-proxy.module"
 rm "$modules/p11-proxy.module"
 
 # Modules are hidden by the tokens that they have.
@@ -89,7 +79,10 @@ cp "$PROXY" "$scratch/p11-proxy-luna.so"
 luna() {
     as_someone "$TOOL" setup --module "$scratch/p11-proxy-luna.so" "$@"
 }
-setup "$TARGET" >"$scratch/output" 2>&1
+private() {
+    (umask 077 && setup "$TARGET") && [[ $(stat -c %a "$modules/p11-proxy.module") == 644 ]]
+}
+check "all users can read what is written" private
 check "a second proxy"           says 0 "writes $modules/p11-proxy-luna.module" luna "$SCRIPTED"
 check "--undo of it"             says 0 "removes $modules/p11-proxy-luna.module" luna --undo
 check "leaves the first"         diff "$scratch/written" <(files)
@@ -97,11 +90,6 @@ setup --undo >"$scratch/output" 2>&1
 ln -s "$PROXY" "$scratch/p11-proxy-link.so"
 check "a link instead of a copy" complains 1 "has to be a copy, and this is a link: $scratch/p11-proxy-link.so" \
     as_someone "$TOOL" setup --module "$scratch/p11-proxy-link.so" "$TARGET"
-private() {
-    (umask 077 && setup "$TARGET") && [[ $(stat -c %a "$modules/p11-proxy.module") == 644 ]]
-}
-check "all users can read what is written" private
-setup --undo >"$scratch/output" 2>&1
 kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
 if [[ -n $kit_proxy ]]; then
     check "p11-kit's own module" says 0 "disable-in: p11-kit-proxy" setup --dry-run "$kit_proxy"
@@ -112,11 +100,8 @@ fi
 
 check "a target that is missing" complains 1 "the target cannot be read: $scratch/none.so" setup "$scratch/none.so"
 printf 'no module' >"$scratch/text.so"
-check "a target that is no module" exits 1 setup --dry-run "$scratch/text.so"
-check "and what it is not"       grep -F "the target cannot be loaded as a PKCS#11 module: $scratch/text.so" "$scratch/err"
-check "nothing would be written" test -z "$(grep "^would" "$scratch/out")"
-libc=$(ldd "$TOOL" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')
-check "a library of another kind" complains 1 "the target cannot be loaded as a PKCS#11 module" setup "$libc"
+check "a target that is no module" complains 1 "the target cannot be loaded as a PKCS#11 module: $scratch/text.so" \
+    setup --dry-run "$scratch/text.so"
 check "the proxy as target"      complains 1 "the target is the proxy itself: $PROXY" setup "$PROXY"
 check "no proxy there"           complains 1 "the proxy is not there" "$TOOL" setup --module "$scratch/none.so" "$TARGET"
 done_testing

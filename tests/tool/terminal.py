@@ -48,13 +48,13 @@ class FakeProcess:
 class Terminal:
     """The tool on a terminal: what it wrote, what it left behind."""
 
-    def __init__(self, *arguments, columns=100, environment=(("TERM", "xterm"),), keep=()):
+    def __init__(self, *arguments, columns=100, environment=(("TERM", "xterm"),)):
         self.master, self.slave = pty.openpty()
         fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 100, columns, 0, 0))
         self.seen = ""
         self.process = subprocess.Popen(
             [TOOL, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env={**os.environ, **dict(environment)}, preexec_fn=self.take_terminal, pass_fds=keep)
+            env={**os.environ, **dict(environment)}, preexec_fn=self.take_terminal)
 
     def take_terminal(self):
         os.setsid()

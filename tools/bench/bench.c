@@ -1,7 +1,6 @@
 /* bench.c - p11-proxy bench: what random bytes cost, straight from the token and through the proxy. */
 #include "bench/bench.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,95 +23,60 @@ static const char help[] =
     "  --version        show the version\n\n"
     "Exit code: 0 measured, 1 could not be measured, 2 wrong usage.\n";
 
-const struct figure figures[FIGURES] = {
-    [FIGURE_LOAD] = {"", "", OPERATION_DRAW, 0, 0},
-    {"a draw of 16 bytes", "draw_16", OPERATION_DRAW, 16, 1},
-    [FIGURE_SMALL] = {"a draw of 32 bytes", "draw_32", OPERATION_DRAW, 32, 1},
-    {"  with 2 threads", "draw_32_threads_2", OPERATION_DRAW, 32, 2},
-    {"  with 4 threads", "draw_32_threads_4", OPERATION_DRAW, 32, 4},
-    {"a draw of 4096 bytes", "draw_4096", OPERATION_DRAW, 4096, 1},
-    {"the first draw after opening", "first_draw_16", OPERATION_FIRST, 16, 1},
-    {"open, draw 16 bytes, close", "open_draw_close", OPERATION_CYCLE, 16, 1},
-    {"  with 4 threads", "open_draw_close_threads_4", OPERATION_CYCLE, 16, 4},
-    {"1000 draws after a pause, each", "draw_32_after_pause", OPERATION_BURST, 32, 1},
+struct figure figures[FIGURES] = {
+    [FIGURE_EACH] = {"", "", OPERATION_EACH, 32, 1},
+    [FIGURE_LOAD] = {"", "", OPERATION_DRAW, 32, 1},
+    [FIGURE_SMALL] = {"draw_32", "a draw of 32 bytes", OPERATION_DRAW, 32, 1},
+    {"draw_32_threads_4", "  with 4 threads", OPERATION_DRAW, 32, 4},
+    {"draw_4096", "a draw of 4096 bytes", OPERATION_DRAW, 4096, 1},
+    {"open_draw_close", "open, draw 16 bytes, close", OPERATION_CYCLE, 16, 1},
+    {"open_draw_close_threads_4", "  with 4 threads", OPERATION_CYCLE, 16, 4},
+    {"draw_32_after_pause", "1000 draws after a pause, each", OPERATION_BURST, 32, 1},
 };
 
-/* Shows how far it is, on a terminal. */
-static void show_progress(int64_t done_ns, int64_t all_ns)
-{
-    static const char cells[] = "##########";
-    int done = (int)(done_ns < all_ns ? (int64_t)strlen(cells) * done_ns / all_ns
-                                      : (int64_t)strlen(cells));
-    if (wants_colour(stderr))
-        fprintf(stderr, "\r[%-*.*s] %3d%%", (int)strlen(cells), done, cells, 10 * done);
-}
-
 /* In turns, so that other load of the machine meets both alike. */
-static bool measure(struct subject subjects[WAYS], struct message *message)
-{
-    int64_t begin_ns = clock_exact_ns(), took_ns = 0;
-    int64_t all_ns = (int64_t)subjects[0].request->seconds * NS_PER_S;
-    bool drawn = true;
-    do {
-        for (int i = 0; i < WAYS && drawn; i++) {
-            show_progress(took_ns, all_ns);
-            drawn = measure_round(&subjects[i]);
-            if (!drawn)
-                message_set(message, "%s: %s", subjects[i].module, subjects[i].drawn->message.text);
-            took_ns = clock_exact_ns() - begin_ns;
-        }
-    } while (drawn && took_ns < all_ns);
-    if (wants_colour(stderr))
-        fputs("\r\033[K", stderr);
-    return drawn;
-}
-
-static bool compare(const struct request *request, const struct config *config,
+static bool measure(const struct request *request, struct drawn drawn[WAYS],
                     struct message *message)
 {
-    const char *module_path = request->common.module_path;
+    const char *const modules[WAYS] = {request->config->target, request->module_path};
+    int64_t until_ns = clock_exact_ns() + (int64_t)request->seconds * NS_PER_S;
+    do {
+        for (enum way way = STRAIGHT; way < WAYS; way++) {
+            if (!measure_round(request, way, &drawn[way])) {
+                message_set(message, "%s: %s", modules[way], drawn[way].message.text);
+                return false;
+            }
+        }
+    } while (clock_exact_ns() < until_ns);
+    return true;
+}
+
+static bool bench(struct request *request, const char *module_path, struct message *message)
+{
     struct drawn *drawn =
         mmap(NULL, WAYS * sizeof *drawn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct subject subjects[WAYS] = {{STRAIGHT, request, config, config->target, &drawn[STRAIGHT]},
-                                     {PROXIED, request, config, module_path, &drawn[PROXIED]}};
-    const struct drawn *const both[WAYS] = {&drawn[STRAIGHT], &drawn[PROXIED]};
+    struct config *config; /* until the program ends */
     if (drawn == MAP_FAILED) {
         message_set(message, "out of memory");
         return false;
     }
-    if (!measure(subjects, message))
+    if (load_config(&config, module_path, message) != 0 ||
+        config_check_target(config, message) != 0)
         return false;
-    if (request->plot != NULL && !plot_write(request, both)) {
-        message_set(message, "cannot be written (%m): %s", request->plot);
+    request->config = config;
+    if (realpath(module_path, request->module_path) == NULL) {
+        message_set(message, "the proxy is not there (%m): %s; --module says where it is",
+                    module_path);
         return false;
     }
-    results_print(request, both);
+    if (!measure(request, drawn, message))
+        return false;
+    results_print(request, drawn);
+    if (request->plot != NULL && !plot_write(request, drawn)) {
+        message_set(message, "the plot cannot be written (%m): %s", request->plot);
+        return false;
+    }
     return true;
-}
-
-static bool bench(struct request *request, struct message *message)
-{
-    struct config *config = NULL;
-    char module_path[PATH_MAX];
-    bool done = false;
-    if (request->plot != NULL && !can_be_written(request->plot, 0)) {
-        message_set(message, "cannot be written (%m): %s", request->plot);
-        return false;
-    }
-    if (load_config(&config, request->common.module_path, message) != 0)
-        return false;
-    if (config_check_target(config, message) == 0) {
-        /* A path with a slash, which dlopen() does not look for elsewhere. */
-        if (realpath(request->common.module_path, module_path) == NULL)
-            message_set(message, "the proxy is not there (%m): %s; --module says where it is",
-                        request->common.module_path);
-        else {
-            request->common.module_path = module_path;
-            done = compare(request, config, message);
-        }
-    }
-    config_free(config);
-    return done;
 }
 
 static bool parse_count(unsigned long *number, unsigned long most)
@@ -123,18 +87,15 @@ static bool parse_count(unsigned long *number, unsigned long most)
 
 static bool parse_time(int64_t *ns)
 {
-    static const struct {
-        const char *unit;
-        unsigned long ns;
-    } units[] = {{"us", 1000}, {"ms", NS_PER_MS}, {"s", NS_PER_S}};
-    unsigned long number;
+    static const char *const units[] = {"us", "ms", "s"};
+    unsigned long number, unit_ns = 1000;
     const char *rest;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (!parse_number(optarg, 1, NS_PER_S / units[i].ns, &number, &rest) ||
-            strcmp(rest, units[i].unit) != 0)
-            continue;
-        *ns = (int64_t)(number * units[i].ns);
-        return true;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++, unit_ns *= 1000) {
+        if (parse_number(optarg, 1, NS_PER_S / unit_ns, &number, &rest) &&
+            strcmp(rest, units[i]) == 0) {
+            *ns = (int64_t)(number * unit_ns);
+            return true;
+        }
     }
     return false;
 }
@@ -151,16 +112,17 @@ int bench_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct request request = {.size_bytes = 32, .threads = 1, .seconds = 4};
+    struct request request = {.seconds = 4};
+    struct common_options common = {.module_path = default_module()};
+    struct figure *each = &figures[FIGURE_EACH], *load = &figures[FIGURE_LOAD];
     struct message message;
     int option;
-    request.common.module_path = default_module();
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         const char *wrong = NULL;
         int code = GO_ON;
-        if (option == 's' && !parse_count(&request.size_bytes, 1048576))
+        if (option == 's' && !parse_count(&load->size_bytes, 1048576))
             wrong = "--size is not a number from 1 to 1048576";
-        else if (option == 't' && !parse_count(&request.threads, THREADS_MOST))
+        else if (option == 't' && !parse_count(&load->threads, THREADS_MOST))
             wrong = "--threads is not a number from 1 to 256";
         else if (option == 'n' && !parse_count(&request.seconds, 3600))
             wrong = "--seconds is not a number from 1 to 3600";
@@ -169,9 +131,7 @@ int bench_command(int argc, char **argv)
         else if (option == 'p')
             request.plot = optarg;
         else if (strchr("stnd", option) == NULL)
-            code = common_option(option, argv[0], help, &request.common);
-        if (request.plot != NULL && request.plot[0] == '\0')
-            wrong = "--plot is no path";
+            code = common_option(option, argv[0], help, &common);
         if (wrong != NULL)
             return usage_error(argv[0], "%s: '%s'", wrong, optarg);
         if (code != GO_ON)
@@ -179,7 +139,10 @@ int bench_command(int argc, char **argv)
     }
     if (optind < argc)
         return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    if (bench(&request, &message))
+    each->size_bytes = load->size_bytes;
+    each->threads = load->threads;
+    request.json = common.json;
+    if (bench(&request, common.module_path, &message))
         return end_of_output(EXIT_FINE);
     fputs("p11-proxy bench: ", stderr);
     put_plain(stderr, message.text);

@@ -12,14 +12,13 @@ enum {
 /* Begins as zeros. */
 struct times {
     uint64_t count;
-    int64_t min_ns, max_ns;
     uint64_t places[TIMES_PLACES]; /* how many durations there are of each step */
 };
 
 void times_add(struct times *times, int64_t ns);
 void times_merge(struct times *times, const struct times *more);
 
-/* The duration, to within a percent, that at least this share (0 to 1) of them does not exceed. */
+/* The duration that at least this share (0 to 1) of them does not exceed, up to a percent more than it was. */
 int64_t times_quantile(const struct times *times, double share);
 
 #endif

@@ -1,6 +1,11 @@
 /* check.c - p11-proxy check: what is in force, what is wrong, and what to do about it. */
 #include "check/check.h"
 
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -13,24 +18,115 @@ static const char help[] =
     "  --version      show the version\n\n"
     "Exit code: 0 no problem (notes do not count), 1 a problem, 2 wrong usage.\n";
 
-static void print_json(const struct config *config, const char *module_path)
+enum {
+    STAGE_S = 30,
+    FINDINGS_MOST = 256,      /* what comes after is not kept */
+    FINDING_TEXT_BYTES = 4096 /* longer ones are cut */
+};
+
+/* In memory that child processes share. */
+static struct report {
+    size_t count;
+    char stage[64]; /* what a child is doing */
+    struct finding {
+        enum mark mark;
+        char about[16];
+        char text[FINDING_TEXT_BYTES];
+        const char *advice; /* within text; NULL: there is nothing to do */
+    } findings[FINDINGS_MOST];
+} * report;
+
+static const char *const mark_words[] = {"ok", "note", "problem"};
+
+void report_add(enum mark mark, const char *about, const char *format, ...)
+{
+    struct finding *new = &report->findings[report->count];
+    va_list arguments;
+    if (report->count == FINDINGS_MOST)
+        return;
+    new->mark = mark;
+    snprintf(new->about, sizeof new->about, "%s", about);
+    va_start(arguments, format);
+    vsnprintf(new->text, sizeof new->text, format, arguments);
+    va_end(arguments);
+    char *end = strchrnul(new->text, '\n');
+    new->advice = *end != '\0' ? end + 1 : NULL;
+    *end = '\0';
+    report->count++;
+}
+
+size_t report_problems(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < report->count; i++)
+        count += report->findings[i].mark == MARK_PROBLEM;
+    return count;
+}
+
+void report_stage(const char *stage)
+{
+    snprintf(report->stage, sizeof report->stage, "%s", stage);
+    alarm(STAGE_S);
+}
+
+bool report_from_child(const char *about, child_work *work, void *context)
+{
+    size_t before = report_problems();
+    int status = in_child(work, context);
+    char how[64] = "ended the process";
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(how, sizeof how, "did not answer within %d s", STAGE_S);
+    else if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "crashed (%s)", strsignal(WTERMSIG(status)));
+    if (status != 0)
+        report_add(MARK_PROBLEM, about,
+                   "the module %s: %s\n"
+                   "the same would happen in an application; ask the module's maker",
+                   how, report->stage);
+    return report_problems() == before;
+}
+
+static void print_text(void)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        const struct finding *finding = &report->findings[i];
+        printf("%-9s", mark_words[finding->mark]);
+        put_plain(stdout, finding->text);
+        if (finding->advice != NULL) {
+            fputs("\n         -> ", stdout);
+            put_plain(stdout, finding->advice);
+        }
+        putchar('\n');
+    }
+}
+
+static void print_json(const struct checked *checked)
 {
     struct json_object *document = json_object_new_object();
-    struct json_object *settings = json_object_new_array();
+    struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
     char origin[MESSAGE_BYTES];
-    for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
-        const struct config_setting *setting = &config->settings[i];
+    for (int i = 0; checked->config != NULL && i < CONFIG_KEYS; i++) {
+        const struct config_setting *setting = &checked->config->settings[i];
         struct json_object *object = json_object_new_object();
         json_add(object, "key", json_text(setting->key));
         json_add(object, "value", json_text(setting->text));
         json_add(object, "from", json_text(config_origin(setting, origin, sizeof origin)));
         json_object_array_add(settings, object);
     }
+    for (size_t i = 0; i < report->count; i++) {
+        const struct finding *finding = &report->findings[i];
+        struct json_object *object = json_object_new_object();
+        json_add(object, "mark", json_text(mark_words[finding->mark]));
+        json_add(object, "about", json_text(finding->about));
+        json_add(object, "text", json_text(finding->text));
+        json_add(object, "advice", json_text(finding->advice));
+        json_object_array_add(findings, object);
+    }
     json_add(document, "version", json_text(VERSION));
-    json_add(document, "module", json_text(module_path));
+    json_add(document, "module", json_text(checked->module_path));
     json_add(document, "settings", settings);
     json_add(document, "problems", json_object_new_uint64(report_problems()));
-    json_add(document, "findings", report_json());
+    json_add(document, "findings", findings);
     json_write(stdout, document, JSON_PRETTY);
 }
 
@@ -43,69 +139,55 @@ static void hear_mistake(void *unused, const char *text)
                text);
 }
 
-/* Where there is a mistake, the rest is checked as if that line were not there. */
-static struct config *read_settings(const char *module_path)
+static void check_all(struct checked *checked)
 {
     struct config_places places;
-    struct config *config = NULL;
     struct message message;
-    config_places_default(&places, module_path);
+    bool target_works = false;
+    /* Where there is a mistake, the rest is checked as if that line were not there. */
+    config_places_default(&places, checked->module_path);
     places.mistake = hear_mistake;
-    if (config_load(&config, &places, &message) != 0)
+    if (config_load(&checked->config, &places, &message) != 0)
         hear_mistake(NULL, message.text);
-    return config;
-}
-
-static void check_all(const struct checked *checked)
-{
-    const struct config *config = checked->config;
     bool has_mistake = report_problems() > 0;
     bool has_proxy = check_proxy_file(checked->module_path);
-    bool target_works = false;
-    if (config != NULL) {
-        check_settings(config);
-        check_policy(config);
+    if (checked->config != NULL) {
+        check_settings(checked->config);
+        check_policy(checked);
         /* Without a target one of the mistakes may be its line. */
-        if (config->target != NULL || !has_mistake)
+        if (checked->config->target != NULL || !has_mistake)
             target_works = check_target(checked) && check_tokens(checked);
         /* The proxy would only report the same problems again. */
         if (has_proxy && report_problems() == 0)
-            check_proxy(checked->module_path);
-        check_machine(config);
+            check_proxy(checked);
+        check_machine(checked->config);
     }
     check_p11_kit(checked, target_works);
 }
 
-static int check(const char *module_path, bool json)
-{
-    struct config *config;
-    char folder[PATH_MAX], absolute[2 * PATH_MAX];
-    if (!report_begin()) {
-        fputs("p11-proxy check: out of memory\n", stderr);
-        return EXIT_BAD;
-    }
-    /* Not realpath(): a link is to be seen. Not a plain name: dlopen() would look for it elsewhere. */
-    if (module_path[0] != '/' && getcwd(folder, sizeof folder) != NULL) {
-        snprintf(absolute, sizeof absolute, "%s/%s", folder, module_path);
-        module_path = absolute;
-    }
-    config = read_settings(module_path);
-    check_all(&(struct checked){config, module_path});
-    if (json)
-        print_json(config, module_path);
-    else
-        report_print();
-    config_free(config);
-    return end_of_output(report_problems() > 0 ? EXIT_BAD : EXIT_FINE);
-}
-
 int check_command(int argc, char **argv)
 {
+    static struct checked checked; /* until the program ends */
     struct common_options common;
+    char folder[PATH_MAX] = "";
     int code = common_options(argc, argv, help, &common);
     if (code != GO_ON)
         return code;
     if (optind < argc)
         return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    return check(common.module_path, common.json);
+    report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (report == MAP_FAILED || getcwd(folder, sizeof folder) == NULL) {
+        perror(argv[0]);
+        return EXIT_BAD;
+    }
+    /* Not realpath(): a link is to be seen. Not a plain name: dlopen() would look for it elsewhere. */
+    snprintf(checked.module_path, sizeof checked.module_path, "%s%s%s",
+             common.module_path[0] == '/' ? "" : folder, common.module_path[0] == '/' ? "" : "/",
+             common.module_path);
+    check_all(&checked);
+    if (common.json)
+        print_json(&checked);
+    else
+        print_text();
+    return end_of_output(report_problems() > 0 ? EXIT_BAD : EXIT_FINE);
 }
