@@ -38,13 +38,6 @@ static bool prepared;
 /* When the module is loaded: then no other thread can call it yet. */
 __attribute__((constructor)) static void prepare(void)
 {
-    if (memory_map() != 0)
-        return;
-    init_state_prepare();
-    slots_prepare();
-    sessions_prepare();
-    in_call_prepare();
-    counters_prepare();
     sizing_prepare();
     fork_gate_prepare();
     fill_sessions_prepare();
@@ -67,7 +60,6 @@ __attribute__((destructor)) static void unload(void)
     settings_free();
     counters_free();
     slots_free();
-    sessions_free();
     memory_unmap();
     target_unload();
 }
@@ -103,12 +95,13 @@ static bool load_target(struct message *message, bool heard)
 bool module_prepare(void)
 {
     struct message unheard;
-    if (prepared && !target_is_loaded() &&
-        init_change_begin(NOT_INITIALIZED, INITIALIZING) == CHANGE_BEGUN) {
+    if (!prepared || !memory_is_mapped())
+        return false;
+    if (!target_is_loaded() && init_change_begin(NOT_INITIALIZED) == CHANGE_BEGUN) {
         load_target(&unheard, /* heard= */ false);
         init_change_end(NOT_INITIALIZED);
     }
-    return prepared;
+    return true;
 }
 
 /* A target that another user has finalized answers so. */
@@ -270,7 +263,7 @@ CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functi
     if (is_recursive())
         return CKR_CRYPTOKI_ALREADY_INITIALIZED;
     for (;;) {
-        switch (init_change_begin(NOT_INITIALIZED, INITIALIZING)) {
+        switch (init_change_begin(NOT_INITIALIZED)) {
         case CHANGE_BEGUN: {
             CK_RV rv = start(functions, pInitArgs);
             bool done = rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED;
@@ -284,8 +277,7 @@ CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functi
         case CHANGE_IMPOSSIBLE:
             if (target_is_initialized(functions))
                 return CKR_CRYPTOKI_ALREADY_INITIALIZED;
-            if (init_change_begin(INITIALIZED, FINALIZING) == CHANGE_BEGUN) {
-                calls_wait();
+            if (init_change_begin(INITIALIZED) == CHANGE_BEGUN) {
                 filler_stop();
                 forget();
                 init_change_end(NOT_INITIALIZED);
@@ -298,7 +290,7 @@ CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *function
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
-    switch (init_change_begin(INITIALIZED, FINALIZING)) {
+    switch (init_change_begin(INITIALIZED)) {
     case CHANGE_RECURSIVE:
         return CKR_FUNCTION_FAILED;
     case CHANGE_IMPOSSIBLE:
@@ -306,8 +298,6 @@ CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *function
     case CHANGE_BEGUN:
         break;
     }
-    /* C_Finalize beside any other call is undefined, so our own calls must be over. */
-    calls_wait();
     bool had_thread = filler_stop();
     CK_RV rv = functions->C_Finalize(pReserved);
     bool over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;

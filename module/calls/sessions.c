@@ -26,7 +26,8 @@ CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplicat
     slots_note_code(slotID, rv);
     if (rv == CKR_OK && phSession != NULL && init_is_initialized()) {
         fill_session_was_lost(*phSession);
-        session_opened(*phSession, slotID, (flags & CKF_ASYNC_SESSION) != 0, closings);
+        session_opened(*phSession, slot_add(slotID), (flags & CKF_ASYNC_SESSION) != 0,
+                       /* digest_info= */ 0, closings);
     }
     return rv;
 }
@@ -54,16 +55,12 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
         fill_session_suspend(slot);
     CK_RV rv = functions->C_CloseSession(hSession);
     if (slot != NULL && !session_is_gone(rv))
-        session_reopened(hSession, slot, never_pooled, closings);
+        session_opened(hSession, slot, never_pooled, /* digest_info= */ ~0U, closings);
     else if (slot != NULL)
         note_closed(slot, last);
     if (last)
         fill_session_resume(slot);
-    /* The application had it open, so the token was removed or reset. */
-    if (slot != NULL && (rv == CKR_SESSION_HANDLE_INVALID || rv == CKR_SESSION_CLOSED))
-        slot_invalidate(slot, SLOT_TOKEN_GONE);
-    else if (slot != NULL)
-        slot_note_code(slot, rv);
+    slot_note_code(slot, rv);
     return rv;
 }
 

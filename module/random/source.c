@@ -20,8 +20,7 @@ enum { LEAST_FILL_BYTES = 64 };
 static CK_RV ask_of(const struct p11_functions *functions, struct slot *slot,
                     CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
-    unsigned place;
-    random_call_begin(&place);
+    unsigned place = random_call_begin();
     CK_RV rv = functions->C_GenerateRandom(session, buf, len_bytes);
     random_call_end(place);
     count_call(slot, len_bytes, rv);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/keep_errno.h"
 #include "base/log.h"
 #include "state/memory.h"
 
@@ -33,52 +33,35 @@ _Static_assert((unsigned)STATISTICS_DROPS == (unsigned)POOL_DROP_CAUSES &&
 _Static_assert((unsigned)STATISTICS_CPUS == (unsigned)POOL_LINES &&
                    sizeof(struct statistics_draws) == sizeof(struct pool_line),
                "a pool writes its lines there");
-_Static_assert((STATISTICS_MECHANISMS & (STATISTICS_MECHANISMS - 1)) == 0,
-               "a mask finds the place");
 
-/* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation, or private
- * memory that no program reads. NULL if there was none to have. */
+/* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation or the one
+ * before, or private memory that no program reads. NULL if there was none to have. */
 static struct statistics *mapping;
 
 /* In ordinary memory: a forked child has inherited the descriptor, and gives it back when it makes its own. */
-static struct {
-    int fd;
-    dev_t device;
-    ino_t inode;
-} descriptor = {.fd = -1};
+static int descriptor = -1;
+static struct stat described;
 
-/* In memory that fork wipes: a child must not count for its parent. */
+/* A child must not count for its parent. */
 static atomic_bool *counting;
+IN_WIPED_MEMORY(counting, 1)
 
 static struct statistics *counters(void)
 {
     return atomic_load_explicit(counting, memory_order_acquire) ? mapping : NULL;
 }
 
+/* The slot's counters, NULL if none are kept or it is not known. The first time that a slot is asked for, it is shown. */
 static struct statistics_slot *counters_of(const struct slot *slot)
 {
     struct statistics *all = slot != NULL ? counters() : NULL;
-    return all != NULL ? &all->slots[slot->number] : NULL;
-}
-
-/* Maps anew, at the place where they have been before. */
-static bool map(int flags, int fd)
-{
-    void *at = mmap(mapping, sizeof *mapping, PROT_READ | PROT_WRITE,
-                    flags | (mapping != NULL ? MAP_FIXED : 0), fd, 0);
-    if (mapping == NULL && at != MAP_FAILED)
-        mapping = at;
-    return at != MAP_FAILED;
-}
-
-static bool map_private(void)
-{
-    return map(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /* fd= */ -1);
-}
-
-void counters_prepare(void)
-{
-    counting = memory_part(sizeof *counting);
+    if (all == NULL)
+        return NULL;
+    for (unsigned i = (unsigned)statistic_read(&all->slot_count); i <= slot->number; i++) {
+        statistic_set(&all->slots[i].id, slot_at(i)->id);
+        statistic_set(&all->slot_count, i + 1);
+    }
+    return &all->slots[slot->number];
 }
 
 struct pool_line *counters_lines(const struct slot *slot)
@@ -86,21 +69,26 @@ struct pool_line *counters_lines(const struct slot *slot)
     return mapping != NULL ? (struct pool_line *)mapping->slots[slot->number].pool.cpus : NULL;
 }
 
+/* Maps anew, at the place where they have been before; private memory if fd is negative. */
+static bool map(int fd)
+{
+    int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *at = mmap(mapping, sizeof *mapping, PROT_READ | PROT_WRITE,
+                    flags | (mapping != NULL ? MAP_FIXED : 0), fd, 0);
+    if (at == MAP_FAILED)
+        return false;
+    mapping = at;
+    return true;
+}
+
 /* An application that closes all descriptors closes ours, and the next file gets its number. */
 static void close_descriptor(void)
 {
-    struct stat file;
-    if (descriptor.fd >= 0 && fstat(descriptor.fd, &file) == 0 &&
-        file.st_dev == descriptor.device && file.st_ino == descriptor.inode)
-        close(descriptor.fd);
-    descriptor.fd = -1;
-}
-
-/* Says what the system refused. */
-static bool refused(const char *what)
-{
-    log_write(LOG_LEVEL_DEBUG, "no counters for p11-proxy stats: %s, errno %d", what, errno);
-    return false;
+    struct stat now;
+    if (descriptor >= 0 && fstat(descriptor, &now) == 0 && now.st_dev == described.st_dev &&
+        now.st_ino == described.st_ino)
+        close(descriptor);
+    descriptor = -1;
 }
 
 static int new_memfd(void)
@@ -117,41 +105,29 @@ static int new_memfd(void)
     return fd;
 }
 
-static bool map_memfd(int fd)
+/* False, with errno, if the system refuses anything. */
+static bool map_memfd(void)
 {
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-    struct stat file;
-    if (ftruncate(fd, sizeof(struct statistics)) != 0 || fstat(fd, &file) != 0)
-        return refused("memory for them cannot be had");
-    if (!map(MAP_SHARED, fd))
-        return refused("memory for them cannot be mapped");
+    struct rlimit file_size;
+    errno = EFBIG;
+    /* The signal for too large a file would end the application. */
+    if (getrlimit(RLIMIT_FSIZE, &file_size) != 0 || file_size.rlim_cur < sizeof *mapping)
+        return false;
+    descriptor = new_memfd();
+    if (descriptor < 0)
+        return false;
+    if (fstat(descriptor, &described) != 0 || ftruncate(descriptor, sizeof *mapping) != 0 ||
+        !map(descriptor)) {
+        close_descriptor();
+        return false;
+    }
     madvise(mapping, sizeof *mapping, MADV_DONTDUMP);
     /* The memory cannot vanish under this module or a reader; nor can the descriptor be written through, where
      * the system knows how to forbid it (Linux 5.1). */
-    if (fcntl(fd, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
-        fcntl(fd, F_ADD_SEALS, seals);
-    descriptor.fd = fd;
-    descriptor.device = file.st_dev;
-    descriptor.inode = file.st_ino;
+    if (fcntl(descriptor, F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) != 0)
+        fcntl(descriptor, F_ADD_SEALS, seals);
     return true;
-}
-
-static bool make_memfd(void)
-{
-    struct rlimit file_size;
-    /* The signal for too large a file would end the application. */
-    if (getrlimit(RLIMIT_FSIZE, &file_size) != 0 ||
-        file_size.rlim_cur < sizeof(struct statistics)) {
-        errno = EFBIG;
-        return refused("RLIMIT_FSIZE forbids it");
-    }
-    int fd = new_memfd();
-    if (fd < 0)
-        return refused("memfd_create failed");
-    if (map_memfd(fd))
-        return true;
-    close(fd);
-    return false;
 }
 
 static void set_text(char *to, size_t to_bytes, const char *text)
@@ -177,80 +153,48 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
 
 void counters_begin(bool shown, uint64_t flags, const char *target)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     close_descriptor();
-    if (shown && make_memfd()) {
+    if (shown && map_memfd()) {
         describe(mapping, flags, target);
         atomic_store(counting, true);
-    } else if (mapping == NULL)
-        map_private();
-    errno = saved_errno;
-}
-
-/* For programs that end before p11-proxy stats can read their counters. */
-static void log_draws(void)
-{
-    uint64_t from_pool = 0, from_token = statistic_read(&mapping->unknown.token_draws);
-    for (uint64_t i = 0; i < statistic_read(&mapping->slot_count); i++) {
-        from_token += statistic_read(&mapping->slots[i].calls.token_draws);
-        for (unsigned line = 0; line < STATISTICS_CPUS; line++)
-            from_pool += statistic_read(&mapping->slots[i].pool.cpus[line].draws);
+        return;
     }
-    if (from_pool + from_token != 0)
-        log_write(LOG_LEVEL_INFO,
-                  "random: %" PRIu64 " draws from the pool, %" PRIu64 " from the token", from_pool,
-                  from_token);
+    if (shown)
+        log_write(LOG_LEVEL_DEBUG, "no counters for p11-proxy stats, errno %d", errno);
+    /* What pools write must not go where a parent counts. */
+    map(/* fd= */ -1);
 }
 
 void counters_end(void)
 {
-    int saved_errno = errno;
-    if (atomic_exchange(counting, false)) {
-        log_draws();
-        map_private();
-        close_descriptor();
-    }
-    errno = saved_errno;
+    KEEP_ERRNO();
+    atomic_store(counting, false);
+    close_descriptor();
 }
 
 void counters_free(void)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     if (mapping != NULL)
         munmap(mapping, sizeof *mapping);
     mapping = NULL;
     close_descriptor();
-    errno = saved_errno;
-}
-
-/* The slot's counters; the first time they are asked for, the slot is shown. */
-static struct statistics_slot *shown_slot(const struct slot *slot)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    if (counted != NULL && statistic_read(&mapping->slot_count) <= slot->number) {
-        statistic_set(&counted->id, slot->id);
-        for (unsigned i = (unsigned)statistic_read(&mapping->slot_count); i < slot->number; i++)
-            statistic_set(&mapping->slots[i].id, slot_at(i)->id);
-        statistic_set(&mapping->slot_count, slot->number + 1);
-    }
-    return counted;
 }
 
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
 {
-    struct statistics_slot *counted = shown_slot(slot);
-    size_t len_bytes = 32;
-    if (counted == NULL)
-        return;
+    struct statistics_slot *counted = counters_of(slot);
+    int len_bytes = 32;
     while (len_bytes > 0 && label[len_bytes - 1] == ' ')
         len_bytes--;
-    memcpy(counted->token, label, len_bytes);
-    memset(counted->token + len_bytes, 0, sizeof counted->token - len_bytes);
+    if (counted != NULL)
+        snprintf(counted->token, sizeof counted->token, "%.*s", len_bytes, (const char *)label);
 }
 
 static struct statistics_calls *calls_of(const struct slot *slot)
 {
-    struct statistics_slot *counted = shown_slot(slot);
+    struct statistics_slot *counted = counters_of(slot);
     struct statistics *all = counters();
     return counted != NULL ? &counted->calls : all != NULL ? &all->unknown : NULL;
 }
@@ -262,8 +206,7 @@ void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
         return;
     statistic_add(&calls->calls, 1);
     statistic_add(&calls->called_bytes, len_bytes);
-    if (rv != CKR_OK)
-        statistic_add(&calls->failed_calls, 1);
+    statistic_add(&calls->failed_calls, rv != CKR_OK);
 }
 
 void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
@@ -271,17 +214,14 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     struct statistics_calls *calls = calls_of(slot);
     if (calls == NULL)
         return;
-    if (rv != CKR_OK)
-        statistic_add(&calls->failed_draws, 1);
-    else {
-        statistic_add(&calls->token_draws, 1);
-        statistic_add(&calls->token_drawn_bytes, len_bytes);
-    }
+    statistic_add(&calls->token_draws, rv == CKR_OK);
+    statistic_add(&calls->token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
+    statistic_add(&calls->failed_draws, rv != CKR_OK);
 }
 
 void count_fetch(const struct slot *slot, size_t asked_bytes, int64_t took_ns, size_t call_bytes)
 {
-    struct statistics_slot *counted = shown_slot(slot);
+    struct statistics_slot *counted = counters_of(slot);
     if (counted == NULL)
         return;
     struct statistics_time *time = &counted->pool.fill_times[statistics_size(asked_bytes)];
@@ -294,7 +234,7 @@ void count_fetch(const struct slot *slot, size_t asked_bytes, int64_t took_ns, s
 
 void count_pool(struct slot *slot)
 {
-    struct statistics_slot *counted = shown_slot(slot);
+    struct statistics_slot *counted = counters_of(slot);
     struct pool *pool = atomic_load(&slot->pool);
     struct pool_counts counts;
     if (counted == NULL || pool == NULL)
@@ -318,7 +258,7 @@ void count_pool(struct slot *slot)
 
 void count_mechanism(CK_MECHANISM_TYPE type)
 {
-    const unsigned mask = STATISTICS_MECHANISMS - 1;
+    const unsigned mask = STATISTICS_MECHANISMS - 1; /* a power of two */
     struct statistics *all = counters();
     unsigned at = (unsigned)(((uint64_t)type * 0x9E3779B97F4A7C15ULL) >> 40);
     if (all == NULL)

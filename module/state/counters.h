@@ -43,9 +43,6 @@ void count_mechanism(CK_MECHANISM_TYPE type);
 void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,
                    const char *rule, uint64_t times);
 
-/* Once, after memory_map(). */
-void counters_prepare(void);
-
 /* When the module is unloaded, and no thread counts any more. */
 void counters_free(void);
 

@@ -6,19 +6,16 @@
 
 struct in_call_place *in_call_places;
 
+IN_WIPED_MEMORY(in_call_places, IN_CALL_PLACES)
+
 /* Threads in the target for random bytes, by the address of their control block; 0: a free place. Thread-local
  * memory would do, but a statically linked host has none for modules. */
-enum { RANDOM_CALLS = 128, NO_PLACE = RANDOM_CALLS };
+enum { RANDOM_CALLS = 128 };
 static struct random_calls {
     atomic_uint count;
-    _Atomic uintptr_t threads[RANDOM_CALLS];
+    _Atomic uintptr_t threads[RANDOM_CALLS + 1]; /* the last one stands for those without */
 } * random_calls;
-
-void in_call_prepare(void)
-{
-    in_call_places = memory_part(IN_CALL_PLACES * sizeof *in_call_places);
-    random_calls = memory_part(sizeof *random_calls);
-}
+IN_WIPED_MEMORY(random_calls, 1)
 
 bool in_call_none(const struct slot *slot, unsigned *calls)
 {
@@ -41,26 +38,23 @@ static uintptr_t this_thread(void)
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-void random_call_begin(unsigned *place)
+unsigned random_call_begin(void)
 {
-    uintptr_t thread = this_thread();
-    unsigned start = (unsigned)(((uint64_t)thread * 0x9E3779B97F4A7C15ULL) >> 57);
-    *place = NO_PLACE;
+    uintptr_t thread = this_thread(), empty = 0;
+    unsigned place = 0;
     atomic_fetch_add(&random_calls->count, 1);
-    for (unsigned i = 0; i < RANDOM_CALLS && *place == NO_PLACE; i++) {
-        unsigned at = (start + i) % RANDOM_CALLS;
-        uintptr_t empty = 0;
-        if (atomic_load_explicit(&random_calls->threads[at], memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(&random_calls->threads[at], &empty, thread))
-            *place = at;
+    while (place < RANDOM_CALLS &&
+           !atomic_compare_exchange_strong(&random_calls->threads[place], &empty, thread)) {
+        place++;
+        empty = 0;
     }
+    return place;
 }
 
 void random_call_end(unsigned place)
 {
     atomic_fetch_sub(&random_calls->count, 1);
-    if (place != NO_PLACE)
-        atomic_store_explicit(&random_calls->threads[place], 0, memory_order_release);
+    atomic_store_explicit(&random_calls->threads[place], 0, memory_order_release);
 }
 
 bool random_call_on_this_thread(void)

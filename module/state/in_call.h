@@ -44,14 +44,11 @@ static inline void in_call_end(struct in_call_place *place, unsigned calls)
  * each call on the slot that is not for random bytes. */
 bool in_call_none(const struct slot *slot, unsigned *calls);
 
-/* Around a call to the target for random bytes, on any thread. *place is for random_call_end(). */
-void random_call_begin(unsigned *place);
+/* Around a call to the target for random bytes, on any thread. _begin() returns what _end() needs. */
+unsigned random_call_begin(void);
 void random_call_end(unsigned place);
 
 /* True if this thread is in such a call: then the target's generator has come back to this module. */
 bool random_call_on_this_thread(void);
-
-/* Once, after memory_map(). */
-void in_call_prepare(void);
 
 #endif

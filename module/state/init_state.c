@@ -2,46 +2,42 @@
 #include "state/init_state.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "state/memory.h"
 
-struct initialization {
+static struct initialization {
     pthread_mutex_t lock; /* guards changes of state, and owner */
     pthread_cond_t changed;
     atomic_uint state; /* enum init_state */
     pthread_t owner;   /* the thread that is in C_Initialize or C_Finalize */
     atomic_uint calls_in_flight;
-};
+} * init;
+IN_WIPED_MEMORY(init, 1)
 
-static struct initialization *init;
-
-void init_state_prepare(void)
+/* Waits while another thread is in C_Finalize, or in C_Initialize if from is that. Returns true if this one is. */
+static bool wait_for_others_locked(enum init_state from)
 {
-    init = memory_part(sizeof *init);
+    while (atomic_load(&init->state) >= from) {
+        if (pthread_equal(init->owner, pthread_self()))
+            return true;
+        pthread_cond_wait(&init->changed, &init->lock);
+    }
+    return false;
 }
 
-static bool is_changing(unsigned state)
-{
-    return state == INITIALIZING || state == FINALIZING;
-}
-
-static bool is_own_change_locked(void)
-{
-    return is_changing(atomic_load(&init->state)) && pthread_equal(init->owner, pthread_self());
-}
-
-enum init_change init_change_begin(enum init_state expected, enum init_state next)
+enum init_change init_change_begin(enum init_state expected)
 {
     enum init_change change = CHANGE_IMPOSSIBLE;
     pthread_mutex_lock(&init->lock);
-    while (is_changing(atomic_load(&init->state)) && !is_own_change_locked())
-        pthread_cond_wait(&init->changed, &init->lock);
-    if (is_own_change_locked())
+    if (wait_for_others_locked(INITIALIZING))
         change = CHANGE_RECURSIVE;
     else if (atomic_load(&init->state) == expected) {
         change = CHANGE_BEGUN;
         init->owner = pthread_self();
-        atomic_store(&init->state, next);
+        atomic_store(&init->state, expected == INITIALIZED ? FINALIZING : INITIALIZING);
+        while (expected == INITIALIZED && atomic_load(&init->calls_in_flight) != 0)
+            pthread_cond_wait(&init->changed, &init->lock);
     }
     pthread_mutex_unlock(&init->lock);
     return change;
@@ -73,9 +69,7 @@ bool call_begin(void)
         if (state != FINALIZING)
             return false;
         pthread_mutex_lock(&init->lock);
-        bool own = is_own_change_locked();
-        while (!own && atomic_load(&init->state) == FINALIZING)
-            pthread_cond_wait(&init->changed, &init->lock);
+        bool own = wait_for_others_locked(FINALIZING);
         pthread_mutex_unlock(&init->lock);
         if (own)
             return false;
@@ -88,13 +82,5 @@ void call_end(void)
         return;
     pthread_mutex_lock(&init->lock);
     pthread_cond_broadcast(&init->changed);
-    pthread_mutex_unlock(&init->lock);
-}
-
-void calls_wait(void)
-{
-    pthread_mutex_lock(&init->lock);
-    while (atomic_load(&init->calls_in_flight) != 0)
-        pthread_cond_wait(&init->changed, &init->lock);
     pthread_mutex_unlock(&init->lock);
 }

@@ -6,14 +6,13 @@
 #ifndef P11_PROXY_INIT_STATE_H
 #define P11_PROXY_INIT_STATE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 enum init_state {
     NOT_INITIALIZED,
-    INITIALIZING, /* a thread is in C_Initialize */
     INITIALIZED,
-    FINALIZING /* a thread is in C_Finalize */
+    INITIALIZING, /* a thread is in C_Initialize */
+    FINALIZING    /* a thread is in C_Finalize */
 };
 
 enum init_change {
@@ -22,9 +21,9 @@ enum init_change {
     CHANGE_IMPOSSIBLE /* the module is in another state than expected */
 };
 
-/* Changes the state from expected to next, for the time of a call to the target. Waits while another thread is
- * in such a call. */
-enum init_change init_change_begin(enum init_state expected, enum init_state next);
+/* Changes the state from expected (NOT_INITIALIZED or INITIALIZED), for the time of a call to the target. Waits while
+ * another thread is in such a call; and before the end of INITIALIZED until no call is counted in. */
+enum init_change init_change_begin(enum init_state expected);
 void init_change_end(enum init_state state);
 
 /* True if the module is initialised. Any thread, no lock. */
@@ -37,11 +36,5 @@ bool init_is_initialized(void);
  */
 bool call_begin(void);
 void call_end(void);
-
-/* Waits until no call is counted in. In C_Finalize. */
-void calls_wait(void);
-
-/* Once, after memory_map(). */
-void init_state_prepare(void);
 
 #endif

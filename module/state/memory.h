@@ -11,11 +11,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Maps it. Returns 0 or -ENOMEM. Once, before any other function of state/ is called. */
-int memory_map(void);
+/* Points a variable of the file to so many elements of it, zeroed and on cache lines of their own, when the module is
+ * loaded. */
+#define IN_WIPED_MEMORY(pointer, count)                                                            \
+    __attribute__((constructor)) static void prepare_##pointer(void)                               \
+    {                                                                                              \
+        (pointer) = memory_part((count) * sizeof *(pointer));                                      \
+    }
 
-/* A zeroed, cache-line-aligned part of it for good. Called by each file once, after memory_map(). */
 void *memory_part(size_t len_bytes);
+
+/* False if there was none: then no other function of state/ may be called. */
+bool memory_is_mapped(void);
 
 /* False where the system does not wipe memory on fork, or gave none: then a handler of ours does, and nothing may be
  * pooled. */

@@ -4,17 +4,15 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static struct config defaults;
 static _Atomic(struct config *) current = &defaults;
-static struct config *former;
-
 _Atomic(struct policy *) current_policy;
+
+/* Those before, which a late call may still read. */
+static struct config *former;
 static struct policy *former_policy;
 
 const struct config *settings(void)
@@ -54,49 +52,31 @@ static bool load_config(struct config **config, struct message *message)
     return rc == 0;
 }
 
-/* The first setting that came from a file. NULL if none did. */
-static const struct config_setting *from_file(const struct config *config)
+/* A setting that came from a file, or from one that cannot be read any more. NULL if there is none. */
+static const struct config_setting *from_file(const struct config *config, bool out_of_reach)
 {
-    for (int i = 0; i < CONFIG_KEYS; i++)
-        if (config->settings[i].from != NULL && config->settings[i].from[0] == '/')
-            return &config->settings[i];
-    return NULL;
-}
-
-/* A file that settings in force came from can be read no more: rights were given up, or this is another root. */
-static bool is_out_of_reach(const struct config *config, char *where, size_t where_bytes)
-{
-    for (int i = 0; i < CONFIG_KEYS; i++) {
+    for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &config->settings[i];
-        if (setting->from == NULL || setting->from[0] != '/' ||
-            faccessat(AT_FDCWD, setting->from, R_OK, AT_EACCESS) == 0)
-            continue;
-        config_origin(setting, where, where_bytes);
-        return true;
+        if (setting->from != NULL && setting->from[0] == '/' &&
+            !(out_of_reach && faccessat(AT_FDCWD, setting->from, R_OK, AT_EACCESS) == 0))
+            return setting;
     }
-    return false;
-}
-
-/* Whether the settings in force stay, because a file that they came from cannot be read now and no other file was read.
- * config is what was read this time, or NULL. */
-static bool stays(const struct config *config, bool heard)
-{
-    char where[256];
-    if ((config != NULL && from_file(config) != NULL) ||
-        !is_out_of_reach(settings(), where, sizeof where))
-        return false;
-    if (heard)
-        log_write(LOG_LEVEL_WARNING, "%s is out of reach: the settings of before stay in force",
-                  where);
-    return true;
+    return NULL;
 }
 
 bool settings_load(struct message *message, bool heard)
 {
     struct config *config = NULL;
     struct policy *policy;
+    char where[256];
     bool loaded = load_config(&config, message);
-    if (stays(config, heard)) {
+    const struct config_setting *lost = from_file(config, /* out_of_reach= */ false) == NULL
+                                            ? from_file(settings(), /* out_of_reach= */ true)
+                                            : NULL;
+    if (lost != NULL) {
+        if (heard)
+            log_write(LOG_LEVEL_WARNING, "%s is out of reach: the settings of before stay in force",
+                      config_origin(lost, where, sizeof where));
         config_free(config);
         return true;
     }
@@ -111,7 +91,8 @@ bool settings_load(struct message *message, bool heard)
     config_free(former);
     policy_free(former_policy);
     former_policy = atomic_exchange(&current_policy, policy);
-    struct config *old = atomic_exchange(&current, config);
-    former = old != &defaults ? old : NULL;
+    former = atomic_exchange(&current, config);
+    if (former == &defaults)
+        former = NULL;
     return true;
 }

@@ -2,7 +2,6 @@
 #include "state/slots.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/safeguard.h"
@@ -18,18 +17,10 @@ struct slots {
 };
 
 static struct slots *state;
+IN_WIPED_MEMORY(state, 1)
 
-/* Pools outlast C_Finalize and fork, and are used again. An entry with another capacity is kept for slots_free(),
- * because a late call may still read it. */
-static struct made {
-    struct pool *pool;
-    struct made *earlier;
-} * made[SLOTS_MAX];
-
-void slots_prepare(void)
-{
-    state = memory_part(sizeof *state);
-}
+/* Pools outlast C_Finalize and fork, and are used again. */
+static struct pool *made[SLOTS_MAX];
 
 /* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
 enum { POOL_STAYS = -1 };
@@ -72,18 +63,13 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
     struct pool *pool = atomic_load(&slot->pool);
     bool keeps = event == SLOT_SEEDED &&
                  (!SAFEGUARD(SEED) || settings()->pool_on_seed == CONFIG_ON_SEED_KEEP);
-    if (effect->sessions)
-        atomic_fetch_add(&slot->generation, 1);
-    if (effect->keys == KEYS_ALL)
-        atomic_fetch_add(&slot->keys_version, 1);
-    if (effect->keys != KEYS_STAY)
-        atomic_fetch_add(&slot->session_keys_version, 1);
+    atomic_fetch_add(&slot->generation, effect->sessions);
+    atomic_fetch_add(&slot->keys_version, effect->keys == KEYS_ALL);
+    atomic_fetch_add(&slot->session_keys_version, effect->keys != KEYS_STAY);
+    atomic_fetch_add(&slot->sizes_version, effect->sizes);
+    atomic_fetch_add(&slot->retry_version, effect->retry);
     if (effect->token)
         atomic_store(&slot->generator, GENERATOR_UNKNOWN);
-    if (effect->sizes)
-        atomic_fetch_add(&slot->sizes_version, 1);
-    if (effect->retry)
-        atomic_fetch_add(&slot->retry_version, 1);
     if (effect->login != LOGIN_STAYS)
         atomic_store(&slot->logged_in, effect->login != NO_LOGIN);
     if (effect->login != LOGIN_STAYS && effect->login != LOGIN_OF_EITHER)
@@ -102,15 +88,19 @@ void slots_invalidate(enum slot_event event)
 
 void slot_note_code(struct slot *slot, CK_RV rv)
 {
-    switch (rv) {
-    case CKR_CRYPTOKI_NOT_INITIALIZED:
-        /* Another user of the target has finalized it. */
+    /* Another user of the target has finalized it. */
+    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
         slots_invalidate(SLOT_FINALIZED);
-        break;
+    if (slot == NULL)
+        return;
+    switch (rv) {
     case CKR_DEVICE_REMOVED:
     case CKR_TOKEN_NOT_PRESENT:
     case CKR_TOKEN_NOT_RECOGNIZED:
     case CKR_SLOT_ID_INVALID:
+    /* It was not closed, so its token was removed or reset: many tokens say just that. */
+    case CKR_SESSION_CLOSED:
+    case CKR_SESSION_HANDLE_INVALID:
         slot_invalidate(slot, SLOT_TOKEN_GONE);
         break;
     case CKR_DEVICE_ERROR:
@@ -128,13 +118,8 @@ void slot_note_code(struct slot *slot, CK_RV rv)
 
 void slots_note_code(CK_SLOT_ID id, CK_RV rv)
 {
-    if (rv == CKR_OK)
-        return;
-    struct slot *slot = slot_find(id);
-    if (slot != NULL)
-        slot_note_code(slot, rv);
-    else if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
-        slots_invalidate(SLOT_FINALIZED);
+    if (rv != CKR_OK)
+        slot_note_code(slot_find(id), rv);
 }
 
 unsigned slots_count(void)
@@ -176,49 +161,30 @@ struct slot *slot_add(CK_SLOT_ID id)
     return slot;
 }
 
-/* The pool that this place has or gets. Expects the lock held. */
-static struct pool *made_pool_locked(unsigned number, size_t capacity_bytes,
-                                     struct pool_line *lines)
-{
-    if (made[number] != NULL && pool_capacity(made[number]->pool) == capacity_bytes)
-        return made[number]->pool;
-    struct made *new = malloc(sizeof *new);
-    if (new == NULL || pool_create(&new->pool, capacity_bytes, lines) != 0) {
-        free(new);
-        return NULL;
-    }
-    new->earlier = made[number];
-    made[number] = new;
-    return new->pool;
-}
-
-/* One pool more: each gets less. Expects the lock held. */
-static void share_size_locked(size_t size_bytes)
-{
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++) {
-        struct pool *pool = atomic_load(&state->slots[i].pool);
-        if (pool != NULL)
-            pool_limit(pool, size_bytes / state->pools);
-    }
-}
-
 struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
 {
     const struct config *config = settings();
+    size_t size_bytes = config->pool_size_bytes;
     struct pool *pool = atomic_load(&slot->pool);
     if (pool != NULL || !config->pool || !memory_is_wiped_on_fork())
         return pool;
     pthread_mutex_lock(&state->lock);
+    struct pool **own = &made[slot->number];
+    /* One of another size is left to the draws that may still read it. */
+    if (*own != NULL && pool_capacity(*own) != size_bytes)
+        *own = NULL;
     pool = atomic_load(&slot->pool);
-    if (pool == NULL && config->pool_size_bytes / (state->pools + 1) >= POOL_TARGET_MIN)
-        pool = made_pool_locked(slot->number, config->pool_size_bytes, lines);
-    if (pool != NULL && atomic_load(&slot->pool) == NULL) {
+    if (pool == NULL && size_bytes / (state->pools + 1) >= POOL_TARGET_MIN &&
+        (*own != NULL || pool_create(own, size_bytes, lines) == 0)) {
+        pool = *own;
         pool_start(pool, (int64_t)config->pool_max_age_ms * NS_PER_MS,
                    config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER);
         state->pools++;
         atomic_store(&slot->pool, pool);
-        share_size_locked(config->pool_size_bytes);
+        unsigned count = slots_count();
+        for (unsigned i = 0; i < count; i++)
+            if (atomic_load(&state->slots[i].pool) != NULL)
+                pool_limit(atomic_load(&state->slots[i].pool), size_bytes / state->pools);
     }
     pthread_mutex_unlock(&state->lock);
     return pool;
@@ -249,12 +215,6 @@ void slots_forget(void)
 
 void slots_free(void)
 {
-    for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        while (made[i] != NULL) {
-            struct made *last = made[i];
-            made[i] = last->earlier;
-            pool_free(last->pool);
-            free(last);
-        }
-    }
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        pool_free(made[i]);
 }

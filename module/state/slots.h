@@ -73,10 +73,11 @@ void slot_invalidate(struct slot *slot, enum slot_event event);
 /* The same for all slots. */
 void slots_invalidate(enum slot_event event);
 
-/* The event that the token tells of by answering rv, and what it makes invalid. CKR_OK and most codes: nothing. */
+/* The event that the token tells of by answering rv, and what it makes invalid. CKR_OK and most codes: nothing;
+ * CKR_CRYPTOKI_NOT_INITIALIZED concerns all slots. slot is NULL if not known. */
 void slot_note_code(struct slot *slot, CK_RV rv);
 
-/* The same where only the slot's number in PKCS#11 is known; CKR_CRYPTOKI_NOT_INITIALIZED concerns all slots. */
+/* The same where only the slot's number in PKCS#11 is known. */
 void slots_note_code(CK_SLOT_ID id, CK_RV rv);
 
 /* The slot with that id, NULL if it is not known. Any thread, no lock. */
@@ -98,9 +99,6 @@ void slots_assume_login(bool logged_in);
 
 /* At the end of C_Finalize: forgets all slots and stops their pools. No random call is in flight. */
 void slots_forget(void);
-
-/* Once, after memory_map(). */
-void slots_prepare(void);
 
 /* Frees all pools, when the module is unloaded and no thread calls. */
 void slots_free(void);
