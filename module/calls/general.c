@@ -8,7 +8,6 @@
 #include "random/fill_session.h"
 #include "random/filler.h"
 #include "random/fork_gate.h"
-#include "random/sizing.h"
 #include "state/counters.h"
 #include "state/in_call.h"
 #include "state/init_state.h"
@@ -38,12 +37,6 @@ static bool prepared;
 /* When the module is loaded: then no other thread can call it yet. */
 __attribute__((constructor)) static void prepare(void)
 {
-    sizing_prepare();
-    fork_gate_prepare();
-    fill_sessions_prepare();
-    filler_prepare();
-    interfaces_prepare();
-    guard_prepare();
     prepared = atexit(at_exit) == 0;
 }
 

@@ -11,7 +11,7 @@ static const char standard_name[] = "PKCS 11";
 /* Our interfaces, by the number of their list and their flags. */
 static CK_INTERFACE ours[TARGET_LISTS][2];
 
-void interfaces_prepare(void)
+__attribute__((constructor)) static void prepare_interfaces(void)
 {
     for (unsigned i = 0; i < TARGET_LISTS; i++)
         for (CK_FLAGS flags = 0; flags <= CKF_INTERFACE_FORK_SAFE; flags++)

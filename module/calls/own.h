@@ -38,9 +38,6 @@ void login_end(const struct login *login, CK_RV rv);
  * thread. */
 bool module_prepare(void);
 
-/* When the module is loaded. */
-void interfaces_prepare(void);
-
 /* Our list of that number, and NULL beyond the last; its version is the target's. */
 struct p11_functions *own_list(unsigned number);
 

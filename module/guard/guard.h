@@ -99,7 +99,4 @@ CK_RV guard_digest_info(const struct policy *policy, const struct p11_functions 
 /* At the end of C_Finalize: logs how often each rule refused what, and begins anew. */
 void guard_reports_end(void);
 
-/* Once, after memory_map(). */
-void guard_prepare(void);
-
 #endif

@@ -62,8 +62,4 @@ const struct policy_rule *templates_denied(const struct policy *policy, uint64_t
 /* Whether a template has anything that rules are about. */
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count);
 
-/* Once, after memory_map(). */
-void key_cache_prepare(void);
-void reports_prepare(void);
-
 #endif

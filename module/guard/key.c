@@ -14,11 +14,7 @@ struct key_cache {
     struct known_key keys[CACHE_PLACES];
 };
 static struct key_cache *cache;
-
-void key_cache_prepare(void)
-{
-    cache = memory_part(sizeof *cache);
-}
+IN_WIPED_MEMORY(cache, 1)
 
 static bool get_number(const CK_ATTRIBUTE *attribute, CK_ULONG *number)
 {

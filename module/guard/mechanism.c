@@ -138,9 +138,3 @@ CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSI
         templates_denied(policy, NO_MECHANISM, key.info.type, &use, &unsure, &code);
     return guard_refuse(policy, function, NO_MECHANISM, rule, code);
 }
-
-void guard_prepare(void)
-{
-    reports_prepare();
-    key_cache_prepare();
-}

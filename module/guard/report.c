@@ -20,11 +20,7 @@ struct reports {
     } reports[REPORTS_MOST];
 };
 static struct reports *reports;
-
-void reports_prepare(void)
-{
-    reports = memory_part(sizeof *reports);
-}
+IN_WIPED_MEMORY(reports, 1)
 
 static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
 {

@@ -26,21 +26,17 @@ struct fill_session {
 };
 
 static struct fill_sessions {
-    pthread_mutex_t lock; /* guards all below but bits */
+    pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    int suspended;         /* calls in progress that must not meet any of the sessions */
-    int64_t retry_at_ns;   /* none is opened before */
-    _Atomic uint64_t bits; /* see fill_session_bits */
+    int suspended;       /* calls in progress that must not meet any of the sessions */
+    int64_t retry_at_ns; /* none is opened before */
     struct fill_session of[SLOTS_MAX];
 } * state;
 
-_Atomic uint64_t *fill_session_bits;
+IN_WIPED_MEMORY(state, 1)
 
-void fill_sessions_prepare(void)
-{
-    state = memory_part(sizeof *state);
-    fill_session_bits = &state->bits;
-}
+_Atomic uint64_t *fill_session_bits;
+IN_WIPED_MEMORY(fill_session_bits, 1)
 
 static void publish_locked(void)
 {
@@ -49,7 +45,7 @@ static void publish_locked(void)
     for (unsigned i = 0; i < count; i++)
         if (state->of[i].handle != CK_INVALID_HANDLE)
             bits |= (uint64_t)1 << (state->of[i].handle & 63);
-    atomic_store(&state->bits, bits);
+    atomic_store(fill_session_bits, bits);
 }
 
 static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
@@ -93,7 +89,7 @@ void fill_sessions_forget(void)
     pthread_mutex_lock(&state->lock);
     for (unsigned i = 0; i < slots_count(); i++)
         state->of[i] = (struct fill_session){.suspended = state->of[i].suspended};
-    atomic_store(&state->bits, 0);
+    atomic_store(fill_session_bits, 0);
     pthread_mutex_unlock(&state->lock);
 }
 

@@ -63,7 +63,4 @@ void fill_session_done(struct slot *slot, CK_RV rv);
  * if there is none. For the filler's thread. */
 int64_t fill_session_close_idle(struct slot *slot, int64_t idle_ns);
 
-/* Once, after memory_map(). */
-void fill_sessions_prepare(void);
-
 #endif

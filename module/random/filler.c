@@ -63,10 +63,7 @@ static struct filler {
 /* In ordinary memory: a child is as pinned as its parent. */
 static atomic_bool pinned;
 
-void filler_prepare(void)
-{
-    filler = memory_part(sizeof *filler);
-}
+IN_WIPED_MEMORY(filler, 1)
 
 /* How long to leave the slot alone because the application uses it; 0 if it does not. */
 static int64_t back_off(struct slot *slot, struct demand *demand, int64_t now_ns)

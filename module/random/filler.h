@@ -29,7 +29,4 @@ bool filler_is_this_thread(void);
 /* True once there was a thread: then the module stays loaded. */
 bool filler_has_pinned(void);
 
-/* Once, after memory_map(). */
-void filler_prepare(void);
-
 #endif

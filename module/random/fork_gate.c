@@ -24,11 +24,7 @@ struct fork_gate {
 };
 
 static struct fork_gate *gate;
-
-void fork_gate_prepare(void)
-{
-    gate = memory_part(sizeof *gate);
-}
+IN_WIPED_MEMORY(gate, 1)
 
 static uintptr_t this_thread(void)
 {

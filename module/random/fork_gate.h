@@ -20,7 +20,4 @@ void fork_gate_leave(void);
 void fork_gate_close(void);
 bool fork_gate_is_closed(void);
 
-/* Once, after memory_map(). */
-void fork_gate_prepare(void);
-
 #endif

@@ -47,11 +47,7 @@ static struct sizing_of_slot {
     pthread_mutex_t lock; /* guards what was learned */
     struct sizing learned;
 } * sizings;
-
-void sizing_prepare(void)
-{
-    sizings = memory_part(SLOTS_MAX * sizeof *sizings);
-}
+IN_WIPED_MEMORY(sizings, SLOTS_MAX)
 
 static struct sizing *lock(struct slot *slot)
 {

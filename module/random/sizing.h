@@ -46,7 +46,4 @@ void sizing_pause(struct slot *slot, CK_RV rv);
 /* True from sizing_pause() to the next call that works. */
 bool sizing_is_failing(struct slot *slot);
 
-/* Once, after memory_map(). */
-void sizing_prepare(void);
-
 #endif
