@@ -131,8 +131,16 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
 void pool_wipe_stale_slices(struct pool *p, bool waits)
 {
     struct pool_memory *m = p->memory;
+    bool is_used[POOL_SLICES];
+    pthread_mutex_lock(&m->lock);
+    for (unsigned i = 0; i < POOL_SLICES; i++)
+        is_used[i] = m->slices[i].share_bytes != 0;
+    pthread_mutex_unlock(&m->lock);
     for (unsigned i = 0; i < POOL_SLICES; i++) {
         struct slice *s = &m->slices[i];
+        /* The lock of a slice that was never used lies in a page that was never touched. */
+        if (!is_used[i])
+            continue;
         if (waits)
             try_lock_wait(&s->lock);
         else if (!try_lock_acquire(&s->lock))
