@@ -27,17 +27,17 @@ const struct statistics_row statistics_process_rows[] = {
 #include "statistics.def"
     {0}};
 
-const char *const statistics_drop_words[STATISTICS_DROPS] = {
-#define DROP(place, word) word,
+const char *const statistics_drop_words[POOL_DROP_CAUSES] = {
+#define DROP(place, word) [POOL_DROP_##place] = word,
 #include "statistics.def"
 };
 
 void statistics_add_up(struct statistics_pool *pool)
 {
     uint64_t gone_bytes, filled_bytes = statistic_read(&pool->filled_bytes);
-    for (unsigned i = 0; i < STATISTICS_CPUS; i++) {
-        statistic_add(&pool->pool_draws, statistic_read(&pool->cpus[i].draws));
-        statistic_add(&pool->pool_drawn_bytes, statistic_read(&pool->cpus[i].drawn_bytes));
+    for (unsigned i = 0; i < POOL_LINES; i++) {
+        statistic_add(&pool->pool_draws, statistic_read(&pool->lines[i].draws));
+        statistic_add(&pool->pool_drawn_bytes, statistic_read(&pool->lines[i].drawn_bytes));
     }
     gone_bytes = statistic_read(&pool->pool_drawn_bytes) + statistic_read(&pool->expired_bytes) +
                  statistic_read(&pool->dropped_bytes);

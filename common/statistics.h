@@ -14,20 +14,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pool/pool.h"
+
 #define STATISTICS_NAME  "p11-proxy-statistics" /* of the memfd */
 #define STATISTICS_MAGIC "p11-proxy stats"
 
 enum {
     STATISTICS_LAYOUT = 2,
     STATISTICS_SLOTS = 512,
-    STATISTICS_CPUS = 64,
     STATISTICS_SIZES = 25, /* powers of two, to 2^24 bytes: the largest pool */
     STATISTICS_MECHANISMS = 512,
     STATISTICS_REFUSALS = 256,
     STATISTICS_PATH_BYTES = 512, /* longer texts are cut; all end with a NUL */
     STATISTICS_RULE_BYTES = 128,
     STATISTICS_LABEL_BYTES = 40,
-    STATISTICS_LINE_BYTES = 64,
     STATISTICS_PAGE_BYTES = 4096
 };
 
@@ -40,23 +40,11 @@ enum statistics_health {
     STATISTICS_LATCHED  /* twice in a row: no random bytes until C_Finalize */
 };
 
-enum statistics_drop {
-#define DROP(place, word) STATISTICS_DROP_##place,
-#include "statistics.def"
-    STATISTICS_DROPS
-};
-
 /* Calls that waited for the token: the application's, and the proxy's own into the target. */
 struct statistics_calls {
 #define CALL(name, ...) statistic name;
 #include "statistics.def"
 };
-
-/* Draws that the pool served on one processor, on a cache line of their own. */
-struct statistics_draws {
-    statistic draws;
-    statistic drawn_bytes;
-} __attribute__((aligned(STATISTICS_LINE_BYTES)));
 
 /* How long fills lasted that asked for more than 2^(i-1) and up to 2^i bytes. */
 struct statistics_time {
@@ -67,9 +55,9 @@ struct statistics_time {
 struct statistics_pool {
 #define POOL(name, ...) statistic name;
 #include "statistics.def"
-    statistic drops[STATISTICS_DROPS];
+    statistic drops[POOL_DROP_CAUSES];
     struct statistics_time fill_times[STATISTICS_SIZES];
-    struct statistics_draws cpus[STATISTICS_CPUS];
+    struct pool_line lines[POOL_LINES]; /* written by the pool */
 };
 
 struct statistics_slot {
@@ -170,7 +158,7 @@ struct statistics_row {
 extern const struct statistics_row statistics_call_rows[], statistics_pool_rows[],
     statistics_process_rows[];
 
-extern const char *const statistics_drop_words[STATISTICS_DROPS];
+extern const char *const statistics_drop_words[POOL_DROP_CAUSES];
 
 /* The number of a row in what its offset counts from. */
 static inline uint64_t statistics_number(const struct statistics_row *row, const void *of)
@@ -178,7 +166,7 @@ static inline uint64_t statistics_number(const struct statistics_row *row, const
     return statistic_read((const statistic *)((const char *)of + row->offset));
 }
 
-/* In a copy: adds the processors' lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
+/* In a copy: adds the pool's lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
 void statistics_add_up(struct statistics_pool *pool);
 
 /*

@@ -41,7 +41,7 @@ static struct pool *pool_of(const struct p11_functions *functions, struct slot *
 static void note_answered(CK_SESSION_HANDLE handle, unsigned generation)
 {
     struct session *session = session_find(handle);
-    if (session != NULL && !atomic_load(&session->never_pooled))
+    if (session != NULL)
         atomic_store(&session->generation, generation);
 }
 

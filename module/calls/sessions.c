@@ -26,8 +26,9 @@ CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplicat
     slots_note_code(slotID, rv);
     if (rv == CKR_OK && phSession != NULL && init_is_initialized()) {
         fill_session_was_lost(*phSession);
-        session_opened(*phSession, slot_add(slotID), (flags & CKF_ASYNC_SESSION) != 0,
-                       /* digest_info= */ 0, closings);
+        /* The calls of an asynchronous session may answer later, so none is answered here. */
+        if ((flags & CKF_ASYNC_SESSION) == 0)
+            session_opened(*phSession, slot_add(slotID), /* digest_info= */ 0, closings);
     }
     return rv;
 }
@@ -45,17 +46,16 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
-    bool never_pooled = false;
     bool last;
     unsigned closings = sessions_closings();
     hSession = fill_session_hide(hSession);
     /* The session is forgotten before it is closed: afterwards the token may give its handle to another thread. */
-    struct slot *slot = session_closed(hSession, &never_pooled, &last);
+    struct slot *slot = session_closed(hSession, &last);
     if (last)
         fill_session_suspend(slot);
     CK_RV rv = functions->C_CloseSession(hSession);
     if (slot != NULL && !session_is_gone(rv))
-        session_opened(hSession, slot, never_pooled, /* digest_info= */ ~0U, closings);
+        session_opened(hSession, slot, /* digest_info= */ ~0U, closings);
     else if (slot != NULL)
         note_closed(slot, last);
     if (last)

@@ -27,12 +27,6 @@ _Static_assert((unsigned)STATISTICS_SLOTS == (unsigned)SLOTS_MAX, "each slot has
 _Static_assert((unsigned)STATISTICS_SUSPECT == (unsigned)SLOT_HEALTH_SUSPECT &&
                    (unsigned)STATISTICS_LATCHED == (unsigned)SLOT_HEALTH_FAILED,
                "the same numbers");
-_Static_assert((unsigned)STATISTICS_DROPS == (unsigned)POOL_DROP_CAUSES &&
-                   (unsigned)STATISTICS_DROP_HEALTH == (unsigned)POOL_DROP_HEALTH,
-               "the causes in the same order");
-_Static_assert((unsigned)STATISTICS_CPUS == (unsigned)POOL_LINES &&
-                   sizeof(struct statistics_draws) == sizeof(struct pool_line),
-               "a pool writes its lines there");
 
 /* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation or the one
  * before, or private memory that no program reads. NULL if there was none to have. */
@@ -66,7 +60,7 @@ static struct statistics_slot *counters_of(const struct slot *slot)
 
 struct pool_line *counters_lines(const struct slot *slot)
 {
-    return mapping != NULL ? (struct pool_line *)mapping->slots[slot->number].pool.cpus : NULL;
+    return mapping != NULL ? mapping->slots[slot->number].pool.lines : NULL;
 }
 
 /* Maps anew, at the place where they have been before; private memory if fd is negative. */

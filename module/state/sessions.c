@@ -83,8 +83,7 @@ unsigned sessions_closings(void)
     return atomic_load(&state->closings_ended);
 }
 
-static void add_locked(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pooled,
-                       unsigned digest_info)
+static void add_locked(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest_info)
 {
     struct session *session = home_of(handle);
     const struct session *end = session + WINDOW;
@@ -93,17 +92,15 @@ static void add_locked(CK_SESSION_HANDLE handle, struct slot *slot, bool never_p
     if (session == end)
         return;
     atomic_store(&session->slot, slot);
-    atomic_store(&session->never_pooled, never_pooled);
     atomic_store(&session->digest_info, digest_info);
-    atomic_store(&session->generation,
-                 never_pooled ? SESSION_NEVER_POOLED : atomic_load(&slot->generation));
+    atomic_store(&session->generation, atomic_load(&slot->generation));
     atomic_store_explicit(&session->handle, handle, memory_order_release);
     atomic_fetch_add(&slot->sessions, 1);
     flip_taken_locked(session);
 }
 
-void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pooled,
-                    unsigned digest_info, unsigned closings)
+void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest_info,
+                    unsigned closings)
 {
     pthread_mutex_lock(&state->lock);
     struct session *stale = find(handle);
@@ -111,18 +108,17 @@ void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pool
         remove_locked(stale);
     if (slot != NULL && handle != CK_INVALID_HANDLE &&
         atomic_load(&state->closings_begun) == closings)
-        add_locked(handle, slot, never_pooled, digest_info);
+        add_locked(handle, slot, digest_info);
     pthread_mutex_unlock(&state->lock);
 }
 
-struct slot *session_closed(CK_SESSION_HANDLE handle, bool *never_pooled, bool *last)
+struct slot *session_closed(CK_SESSION_HANDLE handle, bool *last)
 {
     struct slot *slot = NULL;
     *last = false;
     pthread_mutex_lock(&state->lock);
     struct session *session = find(handle);
     if (session != NULL) {
-        *never_pooled = atomic_load(&session->never_pooled);
         slot = remove_locked(session);
         *last = atomic_load(&slot->sessions) == 0;
     }

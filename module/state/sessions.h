@@ -8,9 +8,6 @@
 
 #include "state/slots.h"
 
-/* A generation that no slot ever has: the session is never served from the pool. */
-#define SESSION_NEVER_POOLED 0u
-
 /* An entry is used again for another session after it was closed, so a reader looks at handle again after it has read
  * the other members. */
 struct session {
@@ -18,9 +15,7 @@ struct session {
     _Atomic(struct slot *) slot;
     atomic_uint generation;  /* the slot's when the token last answered for this session */
     atomic_uint digest_info; /* bits of enum purpose: the operation's data may be a DigestInfo */
-    atomic_bool
-        never_pooled; /* CKF_ASYNC_SESSION: its calls may answer later, so none is answered here */
-    atomic_bool operating; /* it has a cryptographic operation open */
+    atomic_bool operating;   /* it has a cryptographic operation open */
 };
 
 /* The live session of that handle, or NULL. Any thread, no lock. */
@@ -41,12 +36,12 @@ unsigned sessions_closings(void);
  * If many were closed meanwhile, it may be gone already, and is not remembered; nor is it if all places for its handle
  * are taken. That costs speed only. digest_info: see struct session.
  */
-void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, bool never_pooled,
-                    unsigned digest_info, unsigned closings);
+void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest_info,
+                    unsigned closings);
 
 /* Forgets it before it is closed; if the token does not close it, session_opened() takes that back. Returns its slot, or
  * NULL if it was not known. *last says whether it was the slot's last one. Any thread. */
-struct slot *session_closed(CK_SESSION_HANDLE handle, bool *never_pooled, bool *last);
+struct slot *session_closed(CK_SESSION_HANDLE handle, bool *last);
 
 /* Around the call that closes all of a slot (NULL: of all slots): forgets them. Any thread. */
 void sessions_close_begin(struct slot *slot);

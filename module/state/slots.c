@@ -154,7 +154,6 @@ struct slot *slot_add(CK_SLOT_ID id)
         slot->id = id;
         slot->number = count;
         atomic_store(&slot->logged_in, atomic_load(&state->login_assumed));
-        atomic_store(&slot->generation, atomic_load(&slot->generation) | 1);
         atomic_store_explicit(&state->count, count + 1, memory_order_release);
     }
     pthread_mutex_unlock(&state->lock);

@@ -2,18 +2,40 @@
 #include "target/target.h"
 
 #include <dlfcn.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-typedef CK_RV (*get_function_list)(CK_FUNCTION_LIST_PTR_PTR);
-typedef CK_RV (*get_interface_list)(CK_INTERFACE_PTR, CK_ULONG_PTR);
-typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* More interfaces than any module has: a target that claims more is believed so far. */
-enum { INTERFACES_MAX = 1024 };
+/* What answers where the target has no function, or where there is no target yet. */
+#define P11_UPTO 302
+#define ROW(name, ...)                                                                             \
+    static CK_RV too_early_##name(PARAMS(__VA_ARGS__))                                             \
+    {                                                                                              \
+        return CKR_CRYPTOKI_NOT_INITIALIZED;                                                       \
+    }                                                                                              \
+    static CK_RV missing_##name(PARAMS(__VA_ARGS__))                                               \
+    {                                                                                              \
+        return CKR_FUNCTION_NOT_SUPPORTED;                                                         \
+    }
+#include "functions.def"
+
+struct p11_functions target_lists[TARGET_LISTS] = {
+    [0 ... TARGET_LISTS - 1] =
+        {
+#define P11_UPTO       302
+#define ROW(name, ...) .name = too_early_##name,
+#include "functions.def"
+        },
+};
+
+static const struct p11_functions missing = {
+#define P11_UPTO       302
+#define ROW(name, ...) .name = missing_##name,
+#include "functions.def"
+};
 
 /* The one that is loaded. One that was loaded before stays so for good, because its code may be in use. */
 static struct {
@@ -31,12 +53,14 @@ static const void *object_of(const void *address)
     return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
 }
 
-/* A getter counts only if it is the target's own, because dlsym() also finds those of the libraries that the
- * target is linked with. */
-static void *own_symbol(void *handle, const char *name, const void *object)
+/* A getter counts only if it lies where C_GetFunctionList does, because dlsym() also finds those of the libraries that
+ * the target is linked with. */
+static void *own_symbol(void *handle, const char *name)
 {
     void *symbol = dlsym(handle, name);
-    return symbol != NULL && object_of(symbol) == object ? symbol : NULL;
+    return symbol != NULL && object_of(symbol) == object_of(dlsym(handle, "C_GetFunctionList"))
+               ? symbol
+               : NULL;
 }
 
 bool target_is_standard(const CK_INTERFACE *interface)
@@ -46,42 +70,37 @@ bool target_is_standard(const CK_INTERFACE *interface)
 }
 
 /* Asked for the count first, and then with exactly that one: there are targets that copy all that they have, and
- * targets that leave the count as it was passed. */
-static void learn_interfaces(get_interface_list list)
+ * targets that leave the count as it was passed. A target that claims more than any module has is not believed. */
+static void learn_interfaces(CK_RV (*list)(CK_INTERFACE_PTR, CK_ULONG_PTR))
 {
     CK_ULONG count = 0;
-    if (list(NULL, &count) != CKR_OK || count == 0 || count > INTERFACES_MAX)
+    if (list(NULL, &count) != CKR_OK || count == 0 || count > 1024)
         return;
     CK_ULONG room = count;
-    CK_INTERFACE *interfaces = calloc(room, sizeof *interfaces);
-    if (interfaces == NULL)
-        return;
-    if (list(interfaces, &count) != CKR_OK) {
-        free(interfaces);
-        return;
-    }
-    loaded.interfaces = interfaces;
-    loaded.interfaces_count = count < room ? count : room;
+    loaded.interfaces = calloc(room, sizeof *loaded.interfaces);
+    if (loaded.interfaces != NULL && list(loaded.interfaces, &count) == CKR_OK)
+        loaded.interfaces_count = count < room ? count : room;
 }
 
-/* How many functions the target's list of that number has, by the version that it claims. */
-static unsigned functions_of(unsigned number)
+CK_VERSION target_list_version(unsigned number)
 {
-    CK_VERSION version = target_list_version(number);
-    unsigned both = version.major * 100U + version.minor;
-    return both >= 302 ? FUNCTIONS_3_2 : both >= 300 ? FUNCTIONS_3_0 : FUNCTIONS_2_40;
+    const struct p11_functions *list = loaded.lists[number];
+    if (list == NULL)
+        return (CK_VERSION){0, 0};
+    return number == 0 && list->version.major > 2 ? (CK_VERSION){2, 40} : list->version;
 }
 
 /* Fills our table of that number. A table is an array of functions behind its version; forward.c checks that. */
 static void fill_list(unsigned number)
 {
-    enum { VERSION = 1 }; /* which takes the room of one function */
+    CK_VERSION version = target_list_version(number);
+    unsigned both = version.major * 100U + version.minor;
+    unsigned count = both >= 302 ? FUNCTIONS_3_2 : both >= 300 ? FUNCTIONS_3_0 : FUNCTIONS_2_40;
     void **to = (void **)&target_lists[number];
-    void *const *none = (void *const *)&target_has_none;
+    void *const *none = (void *const *)&missing;
     void *const *from = (void *const *)loaded.lists[number];
-    unsigned count = from != NULL ? functions_of(number) : 0;
-    for (unsigned i = VERSION; i < VERSION + FUNCTIONS_3_2; i++) {
-        void *function = i < VERSION + count && from[i] != NULL ? from[i] : none[i];
+    for (unsigned i = 1; i <= FUNCTIONS_3_2; i++) {
+        void *function = from != NULL && i <= count && from[i] != NULL ? from[i] : none[i];
         __atomic_store_n(&to[i], function, __ATOMIC_RELEASE);
     }
 }
@@ -89,8 +108,7 @@ static void fill_list(unsigned number)
 void target_refresh(void)
 {
     for (unsigned i = 0; i < TARGET_LISTS; i++)
-        if (loaded.lists[i] != NULL)
-            fill_list(i);
+        fill_list(i);
 }
 
 unsigned target_list_number(const void *list)
@@ -105,47 +123,33 @@ unsigned target_list_number(const void *list)
     return number;
 }
 
-CK_VERSION target_list_version(unsigned number)
+static void learn(void *handle, CK_FUNCTION_LIST *plain)
 {
-    static const CK_VERSION none = {0, 0}, plain_most = {2, 40};
-    const struct p11_functions *list = loaded.lists[number];
-    if (list == NULL)
-        return none;
-    return number == 0 && list->version.major > 2 ? plain_most : list->version;
-}
-
-static void learn(void *handle, CK_FUNCTION_LIST *plain, const void *object)
-{
-    get_interface_list list = (get_interface_list)own_symbol(handle, "C_GetInterfaceList", object);
+    void *list = own_symbol(handle, "C_GetInterfaceList");
     free(loaded.interfaces);
     memset(&loaded, 0, sizeof loaded);
     loaded.handle = handle;
-    loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface", object);
+    loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface");
     loaded.lists[0] = (const struct p11_functions *)plain;
-    for (unsigned i = 0; i < TARGET_LISTS; i++)
-        fill_list(i);
+    target_refresh();
     if (list != NULL)
-        learn_interfaces(list);
+        learn_interfaces((CK_RV(*)(CK_INTERFACE_PTR, CK_ULONG_PTR))list);
     for (size_t i = 0; i < loaded.interfaces_count; i++)
         if (target_is_standard(&loaded.interfaces[i]))
             target_list_number(loaded.interfaces[i].pFunctionList);
 }
 
-/* dlopen() would wait for a FIFO's other end. */
-static bool is_regular_file(const char *path)
+/* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
+static bool may_load(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
 bool target_load(const char *path, char *message, size_t message_bytes)
 {
-    /* What was loaded once needs its file no more. */
-    if (loaded.handle == NULL && !is_regular_file(path)) {
-        snprintf(message, message_bytes, "the target is no file that can be loaded: '%s'", path);
-        return false;
-    }
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    CK_FUNCTION_LIST *plain = NULL;
+    void *handle = may_load(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (handle == NULL) {
         const char *why = dlerror();
         snprintf(message, message_bytes, "the target cannot be loaded: %s",
@@ -156,22 +160,17 @@ bool target_load(const char *path, char *message, size_t message_bytes)
         dlclose(handle);
         return true;
     }
-    CK_FUNCTION_LIST *plain = NULL;
-    get_function_list getter = (get_function_list)dlsym(handle, "C_GetFunctionList");
-    const void *object = getter != NULL ? object_of(getter) : NULL;
-    const char *wrong = NULL;
-    if (getter == NULL)
-        wrong = "is no PKCS#11 module, it has no C_GetFunctionList";
-    else if (object == object_of(&target_lists))
-        wrong = "is this proxy itself, where a token's module would be right";
-    else if (getter(&plain) != CKR_OK || plain == NULL)
-        wrong = "is no usable PKCS#11 module, its C_GetFunctionList fails";
-    if (wrong != NULL) {
-        snprintf(message, message_bytes, "the target %s: '%s'", wrong, path);
+    CK_C_GetFunctionList getter = (CK_C_GetFunctionList)dlsym(handle, "C_GetFunctionList");
+    bool is_own = getter != NULL && object_of(getter) == object_of(&target_lists);
+    if (getter == NULL || is_own || getter(&plain) != CKR_OK || plain == NULL) {
+        snprintf(message, message_bytes, "the target is %s: '%s'",
+                 is_own ? "this proxy itself, where a token's module would be right"
+                        : "no PKCS#11 module, its C_GetFunctionList is missing or fails",
+                 path);
         dlclose(handle);
         return false;
     }
-    learn(handle, plain, object);
+    learn(handle, plain);
     return true;
 }
 

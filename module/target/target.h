@@ -54,10 +54,7 @@ bool target_is_standard(const CK_INTERFACE *interface);
 const CK_INTERFACE *target_interfaces(size_t *count);
 
 /* The target's own C_GetInterface, NULL where it has none of its own. */
-CK_RV(*target_get_interface(void))
-(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-
-/* Every entry answers CKR_FUNCTION_NOT_SUPPORTED. */
-extern const struct p11_functions target_has_none;
+typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
+get_interface target_get_interface(void);
 
 #endif

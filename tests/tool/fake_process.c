@@ -74,10 +74,10 @@ static void fill_slot(struct statistics_slot *slot)
     time_fills(&slot->pool.fill_times[14], 1000000, 9);
     statistic_set(&slot->pool.pool_draws, 500000);
     statistic_set(&slot->pool.pool_drawn_bytes, 16000000);
-    statistic_set(&slot->pool.cpus[0].draws, 1000000);
-    statistic_set(&slot->pool.cpus[0].drawn_bytes, 32000000);
-    statistic_set(&slot->pool.cpus[63].draws, 500000);
-    statistic_set(&slot->pool.cpus[63].drawn_bytes, 16000000);
+    statistic_set(&slot->pool.lines[0].draws, 1000000);
+    statistic_set(&slot->pool.lines[0].drawn_bytes, 32000000);
+    statistic_set(&slot->pool.lines[63].draws, 500000);
+    statistic_set(&slot->pool.lines[63].drawn_bytes, 16000000);
     statistic_set(&slot->pool.level_bytes, 16384);
     statistic_set(&slot->pool.capacity_bytes, 65536);
     statistic_set(&slot->pool.missed_draws, 12);
@@ -86,8 +86,8 @@ static void fill_slot(struct statistics_slot *slot)
     statistic_set(&slot->pool.expired_bytes, 1234);
     statistic_set(&slot->pool.dropped_bytes, 5678);
     statistic_set(&slot->pool.alarms, 1);
-    statistic_set(&slot->pool.drops[STATISTICS_DROP_SEED], 3);
-    statistic_set(&slot->pool.drops[STATISTICS_DROP_LOGIN], 2);
+    statistic_set(&slot->pool.drops[POOL_DROP_SEED], 3);
+    statistic_set(&slot->pool.drops[POOL_DROP_LOGIN], 2);
     statistic_set(&slot->pool.locked, 1);
     statistic_set(&slot->pool.droppable, 1);
 }
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
     printf("%ld %ld\n", visible_pid(), asked("fork") ? (long)make_child() : 0);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        statistic_add(&all->slots[0].pool.cpus[1].draws, 1000);
+        statistic_add(&all->slots[0].pool.lines[1].draws, 1000);
         statistic_add(&all->slots[0].calls.token_draws, 1);
         printf("%s", line);
         fflush(stdout);

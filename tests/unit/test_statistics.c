@@ -64,9 +64,9 @@ TEST_EACH(two_sizes_with_evidence_give_a_price_of_the_call_and_of_each_byte, 0,
 TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
 {
     statistic_set(&pool.pool_draws, 1);
-    statistic_set(&pool.cpus[0].draws, 2);
-    statistic_set(&pool.cpus[STATISTICS_CPUS - 1].draws, 4);
-    statistic_set(&pool.cpus[3].drawn_bytes, 100);
+    statistic_set(&pool.lines[0].draws, 2);
+    statistic_set(&pool.lines[POOL_LINES - 1].draws, 4);
+    statistic_set(&pool.lines[3].drawn_bytes, 100);
     statistic_set(&pool.filled_bytes, 1000);
     statistic_set(&pool.expired_bytes, 200);
     statistic_set(&pool.dropped_bytes, 300);

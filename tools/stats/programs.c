@@ -102,7 +102,7 @@ static struct json_object *add_slot(const struct report *report, struct labels l
     if (saved_ns != 0)
         add_sample(report, "saved_seconds", &labels, json_decimal((double)saved_ns / NS_PER_S, 9));
     json_add(object, "drops", drops);
-    for (unsigned i = 0; i < STATISTICS_DROPS; i++) {
+    for (unsigned i = 0; i < POOL_DROP_CAUSES; i++) {
         struct labels of_drop = labels;
         add_label(&of_drop, "cause", statistics_drop_words[i]);
         json_add(drops, statistics_drop_words[i], number(slot->pool.drops[i]));

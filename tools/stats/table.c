@@ -73,7 +73,7 @@ static void put_note(FILE *out, const char *name, const struct statistics_slot *
         unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws_of(slot));
         fprintf(out, "   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
-    for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < STATISTICS_DROPS; i++) {
+    for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
         if (slot->pool.drops[i] != 0)
             fprintf(out, "   %s %" PRIu64, statistics_drop_words[i],
                     statistic_read(&slot->pool.drops[i]));
