@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/words.h"
-
 static const struct command {
     const char *name, *summary;
     command_function *run;

@@ -8,16 +8,11 @@
 #define NS_PER_MS 1000000LL
 #define NS_PER_S  1000000000LL
 
-static inline int64_t timespec_ns(struct timespec time)
-{
-    return (int64_t)time.tv_sec * NS_PER_S + time.tv_nsec;
-}
-
 static inline int64_t clock_read_ns(clockid_t clock)
 {
     struct timespec now;
     clock_gettime(clock, &now);
-    return timespec_ns(now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
 /* Time since boot without suspend, in steps of a scheduler tick: never later than the true time, and
@@ -30,8 +25,9 @@ static inline int64_t clock_ticks_ns(void)
 /* The length of such a step. */
 static inline int64_t clock_tick_ns(void)
 {
-    struct timespec tick;
-    return clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0 ? timespec_ns(tick) : 10 * NS_PER_MS;
+    struct timespec tick = {.tv_nsec = 10 * NS_PER_MS};
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    return tick.tv_nsec;
 }
 
 /* The same clock, exact. */

@@ -11,39 +11,26 @@
 /* Why a file of this kind, owner and mode is not read; NULL if it is. */
 static const char *kind_complaint(const struct stat *st, bool secure)
 {
-    if (S_ISDIR(st->st_mode))
-        return "is a directory, not a file";
     if (!S_ISREG(st->st_mode))
         return "is not a regular file";
-    if (secure && st->st_uid != 0)
-        return "is not owned by root, in a setuid or setgid program";
-    if (secure && (st->st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return "can be written by group or others, in a setuid or setgid program";
-    if (st->st_size > FILE_MOST_BYTES)
+    if (secure && (st->st_uid != 0 || (st->st_mode & (S_IWGRP | S_IWOTH)) != 0))
+        return "is not owned and writable by root alone, in a setuid or setgid program";
+    return st->st_size > FILE_MOST_BYTES ? "is larger than 1MiB" : NULL;
+}
+
+/* Why a text that was read between two looks at the file is not taken; NULL if it is. */
+static const char *text_complaint(const char *text, size_t len, const struct stat *before,
+                                  const struct stat *after)
+{
+    /* Half of the old text and half of the new one is neither. */
+    if (before->st_size != after->st_size ||
+        (after->st_size != 0 && len != (size_t)after->st_size) ||
+        before->st_mtim.tv_sec != after->st_mtim.tv_sec ||
+        before->st_mtim.tv_nsec != after->st_mtim.tv_nsec)
+        return "is being written";
+    if (len > FILE_MOST_BYTES)
         return "is larger than 1MiB";
-    return NULL;
-}
-
-/* Reads len_bytes, or less at the end of the file. Returns how many, or -1 with errno. */
-static ssize_t read_all(int fd, char *content, size_t len_bytes)
-{
-    size_t held = 0;
-
-    while (held < len_bytes) {
-        ssize_t n = read(fd, content + held, len_bytes - held);
-        if (n == 0)
-            break;
-        if (n < 0 && errno != EINTR)
-            return -1;
-        held += n > 0 ? (size_t)n : 0;
-    }
-    return (ssize_t)held;
-}
-
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+    return strlen(text) != len ? "holds a NUL byte, so it is not a text file" : NULL;
 }
 
 /* As file_read(). *complaint stays NULL if errno tells the reason. */
@@ -54,22 +41,17 @@ static char *read_fd(int fd, bool secure, const char **complaint)
         return NULL;
     /* A file in /proc tells no size. */
     size_t most = before.st_size != 0 ? (size_t)before.st_size : FILE_MOST_BYTES + 1;
-    char *content = calloc(1, most + 1);
-    ssize_t held = content != NULL ? read_all(fd, content, most) : -1;
-    if (held >= 0 && fstat(fd, &after) == 0) {
-        /* Half of the old text and half of the new one is neither. */
-        if (!is_same(&before, &after) || (after.st_size != 0 && held != after.st_size))
-            *complaint = "is being written";
-        else if (held > FILE_MOST_BYTES)
-            *complaint = "is larger than 1MiB";
-        else if (strlen(content) != (size_t)held)
-            *complaint = "holds a NUL byte, so it is not a text file";
-        else
-            return content;
-    }
-    if (content != NULL)
-        explicit_bzero(content, most); /* it may hold a PIN */
-    free(content);
+    size_t len = 0;
+    ssize_t part = -1;
+    char *text = calloc(1, most + 1);
+    while (text != NULL && (part = TEMP_FAILURE_RETRY(read(fd, text + len, most - len))) > 0)
+        len += (size_t)part;
+    if (part == 0 && fstat(fd, &after) == 0 &&
+        (*complaint = text_complaint(text, len, &before, &after)) == NULL)
+        return text;
+    if (text != NULL)
+        explicit_bzero(text, len); /* it may hold a PIN */
+    free(text);
     return NULL;
 }
 

@@ -14,25 +14,22 @@
 #include <unistd.h>
 
 #include "base/keep_errno.h"
-#include "base/words.h"
+#include "base/message.h"
 
 enum {
     FACILITY_AUTHPRIV = 10 << 3, /* RFC 3164; <syslog.h> has other names of the same look */
-    PRIORITY_LEN = 4,            /* "<83>" */
+    PRIORITY_LEN = 4,            /* "<83>", which only syslog is sent */
+    PREFIX_BYTES = 48,           /* this, the program's name and number, and a newline */
     RECORDS = 8,
 };
 
-/* Ends with a newline. Only syslog is sent the priority at its start. */
-struct line {
-    size_t len;
-    char text[PRIORITY_LEN + LOG_LINE_BYTES];
-};
+static const struct log_settings syslog_settings = {LOG_TO_SYSLOG, LOG_LEVEL_WARNING, ""};
 
 /* What was in force before stays in its place, because log_write() may be reading it: a record is
  * written again only after seven others. */
-static struct log_settings records[RECORDS] = {{LOG_TO_SYSLOG, LOG_LEVEL_WARNING, ""}};
-static unsigned records_used = 1; /* by log_configure() only */
-static _Atomic(const struct log_settings *) in_force = &records[0];
+static struct log_settings records[RECORDS];
+static unsigned records_used; /* by log_configure() only */
+static _Atomic(const struct log_settings *) in_force = &syslog_settings;
 
 static atomic_bool file_failure_told;
 
@@ -44,7 +41,6 @@ static struct stat first_stderr;
 __attribute__((constructor)) static void note_stderr(void)
 {
     KEEP_ERRNO();
-
     if (fstat(STDERR_FILENO, &first_stderr) != 0)
         first_stderr.st_nlink = 0;
 }
@@ -54,7 +50,6 @@ __attribute__((constructor)) static void note_stderr(void)
 static bool is_stderr_open(void)
 {
     struct stat now;
-
     return fstat(STDERR_FILENO, &now) == 0 &&
            (!S_ISREG(now.st_mode) ||
             (first_stderr.st_nlink != 0 && now.st_dev == first_stderr.st_dev &&
@@ -77,7 +72,6 @@ static bool write_without_signal(int fd, const char *text, size_t len)
         sigaddset(&caught, SIGXFSZ);
     if (pthread_sigmask(SIG_BLOCK, &caught, &before) != 0)
         return false;
-
     bool written = write(fd, text, len) == (ssize_t)len;
     int failed_with = errno;
     if (!written && (failed_with == EPIPE || failed_with == EFBIG))
@@ -87,134 +81,120 @@ static bool write_without_signal(int fd, const char *text, size_t len)
     return written;
 }
 
-static void to_stderr(const struct line *line)
+/* A descriptor that takes a line without waiting; -1 with errno if there is none. */
+static int open_sink(enum log_destination to, const char *path)
 {
+    /* Not syslog(3): its open connection and its ident belong to the application. */
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    /* O_NONBLOCK: a FIFO without a reader fails here instead of hanging the application. */
+    int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct stat st;
 
     /* A pipe that is writable takes PIPE_BUF bytes without blocking, and a line is shorter. */
-    if (poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0)
-        (void)write_without_signal(STDERR_FILENO, line->text + PRIORITY_LEN,
-                                   line->len - PRIORITY_LEN);
-}
-
-/*
- * Not syslog(3): its open connection and its ident belong to the application. No time stamp: every
- * daemon adds its own, and localtime() takes a lock that a forked child may find held for ever.
- */
-static bool is_taken_by_syslog(const struct line *line)
-{
-    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
-    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd < 0)
-        return false;
-    bool sent = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
-                send(fd, line->text, line->len - 1, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    if (to == LOG_TO_STDERR)
+        return poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0
+                   ? STDERR_FILENO
+                   : -1;
+    int fd = to == LOG_TO_FILE ? open(path, flags, 0640)
+                               : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 ||
+        (to == LOG_TO_FILE ? fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+                           : connect(fd, (const struct sockaddr *)&address, sizeof address) == 0))
+        return fd;
     close(fd);
-    return sent;
+    errno = EINVAL;
+    return -1;
 }
 
-static void to_syslog(enum log_level level, const struct line *line)
+/* Whether all of line, from priority to newline, was taken; if not, errno says why. */
+static bool deliver(enum log_destination to, const char *path, const char *line)
 {
-    bool taken = is_taken_by_syslog(line);
+    size_t skipped = to == LOG_TO_SYSLOG ? 0 : PRIORITY_LEN;
+    size_t len = strlen(line) - skipped - (to == LOG_TO_SYSLOG ? 1 : 0);
+    int fd = open_sink(to, path);
+    bool taken = fd >= 0 && write_without_signal(fd, line + skipped, len);
 
-    if (level == LOG_LEVEL_ERROR && is_stderr_open() && (!taken || isatty(STDERR_FILENO)))
-        to_stderr(line);
+    if (fd >= 0 && to != LOG_TO_STDERR)
+        close(fd);
+    return taken;
 }
 
-/* Reads errno for %m. */
-static void make_line(struct line *line, enum log_level level, const char *format, va_list args)
+static void write_line(const struct log_settings *settings, enum log_level level, const char *text);
+
+/* Says once why the log file cannot be written, and not again for each line. */
+static bool to_file(const char *path, const char *line)
+{
+    char why[LOG_PATH_BYTES + 128];
+
+    if (deliver(LOG_TO_FILE, path, line))
+        return true;
+    if (!atomic_exchange(&file_failure_told, true)) {
+        snprintf(why, sizeof why, "the log file %s cannot be written (%m): syslog is used instead",
+                 path);
+        write_line(&syslog_settings, LOG_LEVEL_ERROR, why);
+    }
+    return false;
+}
+
+/* No time stamp: every daemon adds its own, and localtime() takes a lock that a forked child may find
+ * held for ever. */
+static void write_line(const struct log_settings *settings, enum log_level level, const char *text)
 {
     static const int severity[] = {3, 4, 6, 7}; /* err, warning, info, debug */
-    int called_with = errno;
-    int at = sprintf(line->text, "<%d>p11-proxy[%ld]: ", FACILITY_AUTHPRIV + severity[level],
-                     (long)getpid());
+    char line[PREFIX_BYTES + LOG_TEXT_BYTES];
 
-    errno = called_with;
-    if (vsnprintf(line->text + at, sizeof line->text - (size_t)at - 1, format, args) < 0)
-        line->text[at] = '\0';
+    snprintf(line, sizeof line - 1, "<%d>p11-proxy[%ld]: %s", FACILITY_AUTHPRIV + severity[level],
+             (long)getpid(), text);
     /* One call, one line: nothing that came from outside may forge a second one. */
-    for (char *c = line->text; *c != '\0'; c++)
+    for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
-    strcat(line->text, "\n");
-    line->len = strlen(line->text);
-}
+    strcat(line, "\n");
 
-/* Says once why the log file cannot be written, and not again for each line. Reads errno. */
-__attribute__((format(printf, 1, 2))) static void tell_file_failure(const char *format, ...)
-{
-    struct line line;
-    va_list args;
-
-    if (atomic_exchange(&file_failure_told, true))
+    if (settings->destination == LOG_TO_STDERR) {
+        deliver(LOG_TO_STDERR, NULL, line);
         return;
-    va_start(args, format);
-    make_line(&line, LOG_LEVEL_ERROR, format, args);
-    va_end(args);
-    to_syslog(LOG_LEVEL_ERROR, &line);
-}
-
-static bool to_file(const char *path, const char *text, size_t len)
-{
-    /* O_NONBLOCK: a FIFO without a reader fails here instead of hanging the application. */
-    int fd = open(
-        path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0640);
-    struct stat st;
-    bool written = false;
-
-    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)))
-        errno = EINVAL;
-    else if (fd >= 0)
-        written = write_without_signal(fd, text, len);
-    if (!written)
-        tell_file_failure("the log file %s cannot be written (%m): syslog is used instead", path);
-    if (fd >= 0)
-        close(fd);
-    return written;
+    }
+    if (settings->destination == LOG_TO_FILE && to_file(settings->path, line))
+        return;
+    bool taken = deliver(LOG_TO_SYSLOG, NULL, line);
+    if (level == LOG_LEVEL_ERROR && is_stderr_open() && (!taken || isatty(STDERR_FILENO)))
+        deliver(LOG_TO_STDERR, NULL, line);
 }
 
 void log_write(enum log_level level, const char *format, ...)
 {
     KEEP_ERRNO();
     const struct log_settings *settings = atomic_load(&in_force);
-    struct line line;
+    char text[LOG_TEXT_BYTES];
     va_list args;
 
-    if (!log_wanted(level))
+    if (settings->destination == LOG_TO_NOTHING || level > settings->level)
         return;
     va_start(args, format);
-    make_line(&line, level, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-
-    if (settings->destination == LOG_TO_STDERR)
-        to_stderr(&line);
-    else if (settings->destination == LOG_TO_SYSLOG ||
-             (settings->destination == LOG_TO_FILE &&
-              !to_file(settings->path, line.text + PRIORITY_LEN, line.len - PRIORITY_LEN)))
-        to_syslog(level, &line);
-}
-
-static const struct log_settings *record(const struct log_settings *settings)
-{
-    for (unsigned i = 0; i < RECORDS; i++)
-        if (memcmp(&records[i], settings, sizeof *settings) == 0)
-            return &records[i];
-    struct log_settings *next = &records[records_used++ % RECORDS];
-    *next = *settings;
-    return next;
+    write_line(settings, level, text);
 }
 
 void log_configure(const struct log_settings *settings)
 {
     KEEP_ERRNO();
+    unsigned i = 0;
 
+    while (i < RECORDS && memcmp(&records[i], settings, sizeof *settings) != 0)
+        i++;
+    if (i == RECORDS) {
+        i = records_used++ % RECORDS;
+        records[i] = *settings;
+    }
     atomic_store(&file_failure_told, false);
-    atomic_store(&in_force, record(settings));
+    atomic_store(&in_force, &records[i]);
     atomic_store(&log_threshold,
                  settings->destination == LOG_TO_NOTHING ? -1 : (int)settings->level);
     if (settings->destination == LOG_TO_FILE)
-        (void)to_file(settings->path, "", 0);
+        (void)to_file(settings->path, "<00>");
 }
 
 bool log_settings_parse(struct log_settings *settings, const char *text)

@@ -17,7 +17,7 @@ enum log_destination { LOG_TO_NOTHING, LOG_TO_SYSLOG, LOG_TO_STDERR, LOG_TO_FILE
 
 enum {
     LOG_PATH_BYTES = 1024, /* with its NUL */
-    LOG_LINE_BYTES = 1024, /* prefix and newline included; a longer line is cut */
+    LOG_TEXT_BYTES = 1024, /* a longer text is cut */
 };
 
 struct log_settings {

@@ -1,4 +1,4 @@
-/* message.h - one line for a person: what went wrong, where, and what would have been right.
+/* message.h - a line for a person: what went wrong, where, and what would have been right; and known words.
  * Any thread; nothing here can fail. */
 #ifndef P11_PROXY_MESSAGE_H
 #define P11_PROXY_MESSAGE_H
@@ -24,5 +24,14 @@ void message_set(struct message *message, const char *format, ...)
 /* Writes value in quotes to out, and returns out. Bytes that are not printable ASCII appear as \xNN,
  * because a value comes from a file and may end on a terminal. */
 const char *quote(char out[QUOTE_BYTES], const char *value);
+
+/* The place of word in a list such as "auto, never, require", from 0; -1 if it is not there. */
+int word_number(const char *word, const char *words);
+
+/*
+ * The fewest letters to add, drop or change that turn typed into known, upper and lower case alike.
+ * SIZE_MAX if one of them is longer than 127 bytes.
+ */
+size_t edit_distance(const char *typed, const char *known);
 
 #endif

@@ -1,7 +1,6 @@
 /* wipeonfork.c - memory that the kernel zeroes in a forked child: guard pages, MADV_WIPEONFORK, MADV_DONTDUMP. */
 #include "base/wipeonfork.h"
 
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -28,36 +27,33 @@ static size_t whole_pages(size_t len_bytes)
     return (len_bytes + page_bytes() - 1) & ~(page_bytes() - 1);
 }
 
-static int protect(void *memory, size_t len_bytes)
-{
-    /* A kernel or an emulator that accepts nonsense proves nothing by accepting this advice. */
-    if (madvise(memory, len_bytes, BOGUS_ADVICE) == 0)
-        return -ENOTSUP;
-    if (SAFEGUARD(FORK) && madvise(memory, len_bytes, MADV_WIPEONFORK) != 0)
-        return -ENOTSUP;
-    madvise(memory, len_bytes, MADV_DONTDUMP);
-    return 0;
-}
-
 int wipeonfork_map(void **memory, size_t len_bytes)
 {
     KEEP_ERRNO();
-    size_t guard = page_bytes();
-    size_t usable = whole_pages(len_bytes);
-    if (len_bytes == 0 || usable < len_bytes || usable > SIZE_MAX - 2 * guard)
-        return -ENOMEM;
-
+    size_t guard = page_bytes(), usable = whole_pages(len_bytes);
     char *all = mmap(NULL, usable + 2 * guard, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return -ENOMEM;
     int rc = mprotect(all + guard, usable, PROT_READ | PROT_WRITE) == 0
-                 ? protect(all + guard, usable)
+                 ? wipeonfork_reassert(all + guard, usable)
                  : -ENOMEM;
     if (rc == 0)
         *memory = all + guard;
     else
         munmap(all, usable + 2 * guard);
     return rc;
+}
+
+int wipeonfork_reassert(void *memory, size_t len_bytes)
+{
+    KEEP_ERRNO();
+    size_t usable = whole_pages(len_bytes);
+    /* A kernel or an emulator that accepts nonsense proves nothing by accepting this advice. */
+    if (madvise(memory, usable, BOGUS_ADVICE) == 0 ||
+        (SAFEGUARD(FORK) && madvise(memory, usable, MADV_WIPEONFORK) != 0))
+        return -ENOTSUP;
+    madvise(memory, usable, MADV_DONTDUMP);
+    return 0;
 }
 
 bool wipeonfork_lock(void *memory, size_t len_bytes)
@@ -76,19 +72,12 @@ void wipeonfork_unlock(void *memory, size_t len_bytes)
 
 void wipeonfork_unmap(void *memory, size_t len_bytes)
 {
+    KEEP_ERRNO();
+    size_t guard = page_bytes(), usable = whole_pages(len_bytes);
     if (memory == NULL)
         return;
-    KEEP_ERRNO();
-    size_t guard = page_bytes();
-    size_t usable = whole_pages(len_bytes);
     explicit_bzero(memory, usable);
     munmap((char *)memory - guard, usable + 2 * guard);
-}
-
-int wipeonfork_reassert(void *memory, size_t len_bytes)
-{
-    KEEP_ERRNO();
-    return protect(memory, whole_pages(len_bytes));
 }
 
 _Atomic uint64_t *droppable_map(void)
@@ -104,13 +93,4 @@ void droppable_unmap(_Atomic uint64_t *page)
     KEEP_ERRNO();
     if (page != NULL)
         munmap(page, page_bytes());
-}
-
-bool wipeonfork_is_supported(void)
-{
-    void *page;
-    if (wipeonfork_map(&page, 1) != 0)
-        return false;
-    wipeonfork_unmap(page, 1);
-    return true;
 }

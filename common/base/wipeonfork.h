@@ -32,7 +32,4 @@ int wipeonfork_reassert(void *memory, size_t len_bytes);
 _Atomic uint64_t *droppable_map(void);
 void droppable_unmap(_Atomic uint64_t *page);
 
-/* True if wipeonfork_map() can work here. */
-bool wipeonfork_is_supported(void);
-
 #endif

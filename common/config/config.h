@@ -17,10 +17,7 @@ enum config_mix { CONFIG_MIX_NONE, CONFIG_MIX_KERNEL };
 enum config_lock_memory { CONFIG_LOCK_MEMORY_AUTO, CONFIG_LOCK_MEMORY_NEVER };
 enum config_policy { CONFIG_POLICY_ENFORCE, CONFIG_POLICY_AUDIT };
 
-enum {
-    CONFIG_KEYS = 14,
-    CONFIG_TEXTS = 16 /* more than all places have: five files, their paths, and the environment */
-};
+enum { CONFIG_KEYS = 14, CONFIG_MISTAKES_MOST = 16 };
 
 /* One key. */
 struct config_setting {
@@ -30,9 +27,10 @@ struct config_setting {
                        * a PIN, shows as "(hidden)" */
     const char *from; /* path of the file or name of the environment variable; NULL: the default */
     unsigned line;    /* in that file, from 1; 0 for the environment and the default */
+    char *value;      /* what was written, for struct config to own */
 };
 
-/* Owns all that it points to, and does not change after config_load(). */
+/* Owns all that it points to, and does not change after it was read. */
 struct config {
     char *target;      /* x-target: absolute path, or NULL */
     char *target_init; /* x-target-init: NULL if not set; "" is a string that was set */
@@ -49,22 +47,21 @@ struct config {
     enum config_switch statistics;
     struct log_settings log;
 
-    const char *expected_file; /* the file that an administrator would put a missing key into */
     struct config_setting settings[CONFIG_KEYS]; /* in the order of the manual */
-    struct config_text {
-        char *text;        /* taken apart by NULs */
-        size_t len;        /* of all of it */
-    } texts[CONFIG_TEXTS]; /* what the strings lie in */
-    unsigned text_count;
+    const char *expected_file; /* the file that an administrator would put a missing key into */
+    /* Paths that were looked at; "": not looked at. With P11_PROXY_CONFIG that is the system's one. */
+    char package_file[PATH_MAX], system_file[PATH_MAX], user_file[PATH_MAX];
+    char target_path[PATH_MAX]; /* of a target that is a plain file name */
+
+    /* Where a mistake is, what would have been right, and what was there instead (never x-target-init's
+     * value). The line, file or variable that has it does not count. */
+    struct message mistakes[CONFIG_MISTAKES_MOST];
+    unsigned mistake_count;
 };
 
-/* Is told of a mistake in the configuration. text is valid during the call only. */
-typedef void config_mistake(void *context, const char *text);
-
-/* Where to look. Strings are borrowed until config_load() has returned. */
+/* Where to look. Strings are borrowed until the configuration was read. */
 struct config_places {
-    const char *
-        module_path; /* of the .so as loaded: the module files have its name, with ".module" for ".so" */
+    const char *module_path;      /* of the .so as loaded, after which the module files are named */
     const char *package_modules;  /* p11-kit's module configuration directory */
     const char *system_modules;   /* /etc/pkcs11/modules */
     const char *system_conf;      /* /etc/pkcs11/pkcs11.conf, asked for user-config only */
@@ -74,10 +71,6 @@ struct config_places {
     const char *env_target;       /* NULL or "": not set */
     const char *env_log;
     bool secure; /* AT_SECURE: no user's files, and only files that root alone can write */
-    /* NULL: the first mistake makes config_load() fail. Otherwise each one is told, and the line, file
-     * or variable that has it does not count. */
-    config_mistake *mistake;
-    void *mistake_context;
 };
 
 /*
@@ -86,20 +79,14 @@ struct config_places {
  */
 void config_places_default(struct config_places *places, const char *module_path);
 
-/* What p11-kit's user-config says: no user's files, all files, the user's only. */
-enum config_user { CONFIG_USER_NONE, CONFIG_USER_MERGE, CONFIG_USER_ONLY };
-
-/* Finds that out. Returns 0, or -1 with the message of a mistake. */
-int config_user_mode(enum config_user *mode, const struct config_places *places,
-                     struct message *message);
-
 /*
  * Reads all places, later ones overriding earlier ones key by key: package_modules, system_modules,
  * user_config, the environment. With env_config that one file, then the environment. No file at all
- * is fine: everything has its default, and the target is NULL.
- * Returns 0 and *config, which ends with config_free(); or -1, and message says where the first mistake is,
- * what would have been right, and what was there instead (never x-target-init's value).
+ * is fine: everything has its default, and the target is NULL. config_free() ends it. NULL: no memory.
  */
+struct config *config_read(const struct config_places *places);
+
+/* The same, where a mistake is a failure: returns 0 and *config, or -1 with the first mistake. */
 int config_load(struct config **config, const struct config_places *places,
                 struct message *message);
 

@@ -1,43 +1,38 @@
 /* keys.c - the table of keys, and one small parser per type of value. */
 #include "config/keys.h"
 
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "base/words.h"
-
-/* Reads text into *field. False if text is not right; then *field is untouched. */
-typedef bool parser(void *field, const char *text, const char *words);
+/* Reads text, which stays, into *field. False if text is not right; then *field is untouched. */
+typedef bool parser(void *field, char *text, const char *words);
 
 /* char *, which is text itself */
-static bool parse_text(void *field, const char *text, const char *words)
+static bool parse_text(void *field, char *text, const char *words)
 {
     (void)words;
-    *(const char **)field = text;
+    *(char **)field = text;
     return true;
 }
 
 /* char *: an absolute path */
-static bool parse_path(void *field, const char *text, const char *words)
+static bool parse_path(void *field, char *text, const char *words)
 {
     return text[0] == '/' && parse_text(field, text, words);
 }
 
 /* char *: an absolute path or a plain file name. Nothing relative, because that would load what happens
  * to lie in the application's directory. */
-static bool parse_target(void *field, const char *text, const char *words)
+static bool parse_target(void *field, char *text, const char *words)
 {
-    bool relative = text[0] == '\0' || strchr(text, '/') != NULL || strcmp(text, ".") == 0 ||
-                    strcmp(text, "..") == 0;
+    bool relative = text[0] == '\0' || strlen(text) > NAME_MAX || strchr(text, '/') != NULL ||
+                    strcmp(text, ".") == 0 || strcmp(text, "..") == 0;
     return (text[0] == '/' || !relative) && parse_text(field, text, words);
 }
 
 /* An enum that counts from 0 in the order of words. */
-static bool parse_word(void *field, const char *text, const char *words)
+static bool parse_word(void *field, char *text, const char *words)
 {
     /* An enum without negative values is an unsigned int to both compilers. */
     _Static_assert(sizeof(enum config_threads) == sizeof(unsigned), "stored as unsigned");
@@ -49,47 +44,49 @@ static bool parse_word(void *field, const char *text, const char *words)
 
 struct unit {
     const char *name;
-    unsigned long factor;
+    unsigned long long factor;
 };
 
-/* Digits, blanks and a unit, as a number. 0 if text is something else or more than most. */
-static unsigned long parse_amount(const char *text, const struct unit *units, unsigned long most)
+/* Digits, blanks and a unit, as a number. 0 if text is something else or out of range. */
+static unsigned long parse_amount(const char *text, const struct unit *units,
+                                  unsigned long long least, unsigned long long most)
 {
     char *behind;
-    unsigned long number = text[0] >= '0' && text[0] <= '9' ? strtoul(text, &behind, 10) : 0;
+    unsigned long long number = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &behind, 10) : 0;
     if (number == 0 || number > most)
         return 0;
     behind += strspn(behind, " \t");
     while (units->name != NULL && strcmp(behind, units->name) != 0)
         units++;
-    return units->name != NULL && number <= most / units->factor ? number * units->factor : 0;
+    number *= units->factor;
+    return number >= least && number <= most ? (unsigned long)number : 0;
 }
 
 /* size_t, bytes */
-static bool parse_size(void *field, const char *text, const char *words)
+static bool parse_size(void *field, char *text, const char *words)
 {
     static const struct unit units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {NULL, 0}};
-    unsigned long bytes = parse_amount(text, units, 16 * 1024 * 1024);
+    unsigned long bytes = parse_amount(text, units, 4 * 1024, 16 * 1024 * 1024);
     (void)words;
-    if (bytes >= 4 * 1024)
+    if (bytes != 0)
         *(size_t *)field = bytes;
-    return bytes >= 4 * 1024;
+    return bytes != 0;
 }
 
 /* unsigned, milliseconds */
-static bool parse_age(void *field, const char *text, const char *words)
+static bool parse_age(void *field, char *text, const char *words)
 {
     /* No plain number, because it would not say of what. */
     static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {NULL, 0}};
-    unsigned long ms = parse_amount(text, units, 60 * 60 * 1000);
+    unsigned long ms = parse_amount(text, units, 10, 60 * 60 * 1000);
     (void)words;
-    if (ms >= 10)
+    if (ms != 0)
         *(unsigned *)field = (unsigned)ms;
-    return ms >= 10;
+    return ms != 0;
 }
 
 /* struct log_settings */
-static bool parse_log(void *field, const char *text, const char *words)
+static bool parse_log(void *field, char *text, const char *words)
 {
     (void)words;
     return log_settings_parse(field, text);
@@ -168,57 +165,71 @@ static const char *nearest_key(const char *name)
 void keys_set_defaults(struct config *config)
 {
     for (size_t i = 0; i < CONFIG_KEYS; i++) {
-        config->settings[i] = (struct config_setting){keys[i].name, keys[i].initial, NULL, 0};
+        config->settings[i] = (struct config_setting){.key = keys[i].name, .text = keys[i].initial};
         if (keys[i].initial != NULL)
-            keys[i].parse((char *)config + keys[i].field, keys[i].initial, keys[i].right);
+            keys[i].parse((char *)config + keys[i].field, (char *)keys[i].initial, keys[i].right);
     }
 }
 
-int keys_take(struct config *config, const char *name, char *value, const char *from, unsigned line,
-              struct message *message)
+struct message *keys_mistake(struct config *config)
+{
+    if (config->mistake_count < CONFIG_MISTAKES_MOST)
+        config->mistake_count++;
+    return &config->mistakes[config->mistake_count - 1];
+}
+
+/* A value may hold a PIN. */
+static void forget(char *value)
+{
+    if (value != NULL)
+        explicit_bzero(value, strlen(value));
+    free(value);
+}
+
+void keys_take(struct config *config, const char *name, const char *value, const char *from,
+               unsigned line)
 {
     const struct key *key = find_key(name);
-    char quoted[QUOTE_BYTES];
+    char quoted[QUOTE_BYTES], where[MESSAGE_BYTES];
     if (key == NULL && !is_mistyped(name))
-        return 0;
+        return;
     if (key == NULL) {
-        message_set(message, "%s:%u: unknown key %s; the nearest is %s", from, line,
+        message_set(keys_mistake(config), "%s:%u: unknown key %s; the nearest is %s", from, line,
                     quote(quoted, name), nearest_key(name));
-        return -1;
+        return;
     }
     struct config_setting *setting = &config->settings[key - keys];
-    struct config_setting taken = {key->name, value, from, line};
-    if (setting->from == from) { /* the same string, not an equal one */
-        message_set(message, "%s:%u: %s is already set on line %u", from, line, name,
+    struct config_setting taken = {key->name, value, from, line, strdup(value)};
+    if (setting->from == from) /* the same string, not an equal one */
+        message_set(keys_mistake(config), "%s:%u: %s is already set on line %u", from, line, name,
                     setting->line);
-        return -1;
+    else if (taken.value == NULL)
+        message_set(keys_mistake(config), "out of memory");
+    else if (!key->parse((char *)config + key->field, taken.value, key->right))
+        message_set(keys_mistake(config), "%s: %s is not %s%s: %s%s",
+                    config_origin(&taken, where, sizeof where), name,
+                    key->parse == parse_word ? "one of " : "", key->right, quote(quoted, value),
+                    keys_comment_hint(value));
+    else {
+        /* What was there goes, as what is wrong does below. */
+        char *old = setting->value;
+        taken.text = key->field == FIELD(target_init) ? "(hidden)" : taken.value;
+        *setting = taken;
+        taken.value = old;
     }
-    if (!key->parse((char *)config + key->field, value, key->right))
-        return keys_refuse(message, &taken, "is not %s%s",
-                           key->parse == parse_word ? "one of " : "", key->right);
-    if (key->field == FIELD(target_init))
-        taken.text = "(hidden)";
-    *setting = taken;
-    return 0;
+    forget(taken.value);
+}
+
+void config_free(struct config *config)
+{
+    for (int i = 0; config != NULL && i < CONFIG_KEYS; i++)
+        forget(config->settings[i].value);
+    free(config);
 }
 
 const char *keys_comment_hint(const char *text)
 {
     return strstr(text, " #") != NULL ? "; a comment needs a line of its own" : "";
-}
-
-int keys_refuse(struct message *message, const struct config_setting *setting, const char *format,
-                ...)
-{
-    char where[MESSAGE_BYTES], complaint[MESSAGE_BYTES / 2], quoted[QUOTE_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(complaint, sizeof complaint, format, args);
-    va_end(args);
-    message_set(message, "%s: %s %s: %s%s", config_origin(setting, where, sizeof where),
-                setting->key, complaint, quote(quoted, setting->text),
-                keys_comment_hint(setting->text));
-    return -1;
 }
 
 const struct config_setting *config_find(const struct config *config, const char *key)

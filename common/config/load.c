@@ -1,67 +1,78 @@
-/* load.c - reads the files in their order, then the environment, and looks for the target. */
+/* load.c - finds the files where p11-kit does, reads them in their order, then the environment. */
 #include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/words.h"
 #include "config/keys.h"
 
-struct reading {
-    const struct config_places *places;
-    struct config *config;
-    enum config_user user;
-    bool of_keys;            /* what is read now: keys, or user-config alone */
-    struct message *message; /* of the first mistake */
-    bool failed;
-};
+/* What p11-kit's user-config says: no user's files, all files, the user's only. */
+enum user_mode { USER_NONE, USER_MERGE, USER_ONLY };
 
 /* Whether a file has to be there. A user's folder that this process may not search counts as empty, as in
  * p11-kit, since a daemon may run with another user's HOME. */
 enum kind { FILE_NAMED, FILE_OF_SYSTEM, FILE_OF_USER };
 
-static void tell_mistake(struct reading *reading, const struct message *mistake)
+/* Joins two parts in out, or leaves "" where they do not fit: a cut path is another path. */
+static void join(char out[PATH_MAX], const char *folder, const char *rest)
 {
-    if (reading->places->mistake != NULL) {
-        reading->places->mistake(reading->places->mistake_context, mistake->text);
-        return;
-    }
-    if (!reading->failed)
-        *reading->message = *mistake;
-    reading->failed = true;
+    if (snprintf(out, PATH_MAX, "%s/%s", folder, rest) >= PATH_MAX)
+        out[0] = '\0';
 }
 
-/* Gives text, from malloc(), to the configuration, and returns it. NULL if memory was short, here or before. */
-static char *own(struct reading *reading, char *text)
+/* $XDG_CONFIG_HOME, else $HOME, else what the user database says, each as p11-kit does it. */
+static void find_user_config(char out[PATH_MAX])
 {
-    struct config *config = reading->config;
-    if (text == NULL || config->text_count == CONFIG_TEXTS) {
-        free(text);
-        message_set(reading->message, "out of memory");
-        reading->failed = true;
-        return NULL;
-    }
-    config->texts[config->text_count++] = (struct config_text){text, strlen(text)};
-    return text;
+    const char *xdg = secure_getenv("XDG_CONFIG_HOME");
+    const char *home = secure_getenv("HOME");
+    struct passwd entry, *found = NULL;
+    char strings[4096];
+    if (xdg != NULL && xdg[0] != '\0')
+        join(out, xdg, "pkcs11");
+    else if (home != NULL && home[0] != '\0')
+        join(out, home, ".config/pkcs11");
+    else if (getpwuid_r(getuid(), &entry, strings, sizeof strings, &found) == 0 && found != NULL)
+        join(out, found->pw_dir, ".config/pkcs11");
 }
 
-__attribute__((format(printf, 2, 3))) static char *own_format(struct reading *reading,
-                                                              const char *format, ...)
+/* P11_PROXY_CONFIG, made absolute at the first read, because the process may change its directory afterwards. */
+static const char *named_file(void)
 {
-    va_list args;
-    char *text = NULL;
-    va_start(args, format);
-    if (vasprintf(&text, format, args) < 0)
-        text = NULL;
-    va_end(args);
-    return own(reading, text);
+    static char read_as[PATH_MAX], absolute[PATH_MAX];
+    char folder[PATH_MAX];
+    const char *value = secure_getenv("P11_PROXY_CONFIG");
+    if (value == NULL || value[0] == '\0' || value[0] == '/' || strlen(value) >= PATH_MAX)
+        return value;
+    if (strcmp(value, read_as) != 0 && getcwd(folder, sizeof folder) != NULL) {
+        join(absolute, folder, value);
+        strcpy(read_as, value);
+    }
+    return absolute[0] != '\0' ? absolute : value;
+}
+
+void config_places_default(struct config_places *places, const char *module_path)
+{
+    *places = (struct config_places){
+        .module_path = module_path,
+        .package_modules = P11_MODULE_CONFIGS,
+        .system_modules = "/etc/pkcs11/modules",
+        .system_conf = "/etc/pkcs11/pkcs11.conf",
+        .target_directory = P11_MODULE_DIR,
+        .env_config = named_file(),
+        .env_target = secure_getenv("P11_PROXY_TARGET"),
+        .env_log = secure_getenv("P11_PROXY_LOG"),
+        .secure = getauxval(AT_SECURE) != 0,
+    };
+    if (!places->secure && getuid() != 0)
+        find_user_config(places->user_config);
 }
 
 /* Not isspace(): the application's locale must not change what a file means. '\r' is for CRLF. */
@@ -74,26 +85,23 @@ static char *trim(char *text)
     return text;
 }
 
-static int take_user_mode(struct reading *reading, const char *name, const char *value,
-                          const char *path, unsigned line, struct message *message)
+static void take_user_mode(struct config *config, enum user_mode *user, const char *value,
+                           const char *path, unsigned line)
 {
     static const char words[] = "none, merge, only, override"; /* the last two mean the same */
     char quoted[QUOTE_BYTES];
-    int number = strcmp(name, "user-config") == 0 ? word_number(value, words) : (int)reading->user;
-    if (number < 0) {
-        message_set(message, "%s:%u: user-config is not one of %s: %s", path, line, words,
-                    quote(quoted, value));
-        return -1;
-    }
-    reading->user = number < CONFIG_USER_ONLY ? (enum config_user)number : CONFIG_USER_ONLY;
-    return 0;
+    int number = word_number(value, words);
+    if (number < 0)
+        message_set(keys_mistake(config), "%s:%u: user-config is not one of %s: %s", path, line,
+                    words, quote(quoted, value));
+    else
+        *user = number < USER_ONLY ? (enum user_mode)number : USER_ONLY;
 }
 
-/* Takes a text in the format of pkcs11.conf(5) apart. */
-static void take_lines(struct reading *reading, char *text, const char *path)
+/* Takes a text in the format of pkcs11.conf(5) apart. user: as in take_file(). */
+static void take_lines(struct config *config, char *text, const char *path, enum user_mode *user)
 {
     static const char byte_order_mark[] = "\xEF\xBB\xBF";
-    struct message message;
     char quoted[QUOTE_BYTES], *start;
     if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0)
         text += strlen(byte_order_mark);
@@ -105,17 +113,17 @@ static void take_lines(struct reading *reading, char *text, const char *path)
         if (colon == NULL || colon == name) {
             /* The line may be a secret that lost its key, so only its start is shown. */
             name[strcspn(name, " \t=:")] = '\0';
-            message_set(&message, "%s:%u: a line that is not `name: value`, starting with %s", path,
-                        line, quote(quoted, name));
-            tell_mistake(reading, &message);
+            message_set(keys_mistake(config),
+                        "%s:%u: a line that is not `name: value`, starting with %s", path, line,
+                        quote(quoted, name));
             continue;
         }
         *colon = '\0';
-        char *value = trim(colon + 1);
         name = trim(name);
-        if (reading->of_keys ? keys_take(reading->config, name, value, path, line, &message) != 0
-                             : take_user_mode(reading, name, value, path, line, &message) != 0)
-            tell_mistake(reading, &message);
+        if (user == NULL)
+            keys_take(config, name, trim(colon + 1), path, line);
+        else if (strcmp(name, "user-config") == 0)
+            take_user_mode(config, user, trim(colon + 1), path, line);
     }
 }
 
@@ -128,149 +136,117 @@ static bool is_absent(const char *path, enum kind kind)
            (errno == ENOENT || errno == ENOTDIR || (errno == EACCES && kind == FILE_OF_USER));
 }
 
-/* path: NULL if there was no memory for it. */
-static void take_file(struct reading *reading, const char *path, enum kind kind)
+/* user: what is to be found out; NULL: the keys. path stays. */
+static void take_file(struct config *config, const struct config_places *places, const char *path,
+                      enum kind kind, enum user_mode *user)
 {
-    struct message why, message;
+    struct message why;
     char *text;
-    if (path == NULL)
-        return;
-    int rc = file_read(&text, path, reading->places->secure, &why);
-    if (rc == 0 && own(reading, text) != NULL)
-        take_lines(reading, text, path);
-    else if (rc != 0 && !is_absent(path, kind)) {
-        message_set(&message, "%s%s", kind == FILE_NAMED ? "P11_PROXY_CONFIG: " : "", why.text);
-        tell_mistake(reading, &message);
-    }
+    if (file_read(&text, path, places->secure, &why) == 0) {
+        size_t len = strlen(text);
+        take_lines(config, text, path, user);
+        explicit_bzero(text, len); /* x-target-init may hold a PIN */
+        free(text);
+    } else if (!is_absent(path, kind))
+        message_set(keys_mistake(config), "%s%s", kind == FILE_NAMED ? "P11_PROXY_CONFIG: " : "",
+                    why.text);
 }
 
 /* The system's pkcs11.conf decides, then the user's own may, unless the first said none. */
-static void find_user_mode(struct reading *reading)
+static enum user_mode find_user_mode(struct config *config, const struct config_places *places)
 {
-    const struct config_places *places = reading->places;
-    reading->user = CONFIG_USER_MERGE;
-    take_file(reading, places->system_conf, FILE_OF_SYSTEM);
-    if (places->secure || places->user_config[0] == '\0')
-        reading->user = CONFIG_USER_NONE;
-    if (reading->user != CONFIG_USER_NONE)
-        take_file(reading, own_format(reading, "%s/pkcs11.conf", places->user_config),
-                  FILE_OF_USER);
+    enum user_mode user = USER_MERGE;
+    take_file(config, places, places->system_conf, FILE_OF_SYSTEM, &user);
+    if (places->secure || places->user_config[0] == '\0' || user == USER_NONE)
+        return USER_NONE;
+    join(config->user_file, places->user_config, "pkcs11.conf");
+    take_file(config, places, config->user_file, FILE_OF_USER, &user);
+    config->user_file[0] = '\0';
+    return user;
 }
 
-static void free_texts(struct config *config)
+static void take_files(struct config *config, const struct config_places *places)
 {
-    while (config->text_count != 0) {
-        struct config_text *owned = &config->texts[--config->text_count];
-        explicit_bzero(owned->text, owned->len); /* x-target-init may hold a PIN */
-        free(owned->text);
-    }
-}
-
-int config_user_mode(enum config_user *mode, const struct config_places *places,
-                     struct message *message)
-{
-    struct config config = {0};
-    struct reading reading = {.places = places, .config = &config, .message = message};
-    find_user_mode(&reading);
-    free_texts(&config);
-    *mode = reading.user;
-    return reading.failed ? -1 : 0;
-}
-
-static void take_files(struct reading *reading)
-{
-    const struct config_places *places = reading->places;
-    struct config *config = reading->config;
-    const char *slash = strrchr(places->module_path, '/');
-    const char *name = slash != NULL ? slash + 1 : places->module_path;
-    int len = (int)strlen(name);
+    static const char users[] = "modules/";
+    const char *name = basename(places->module_path);
+    size_t len = strlen(name);
+    char below[sizeof users + NAME_MAX + sizeof ".module"];
     if (len > 3 && strcmp(name + len - 3, ".so") == 0)
         len -= 3;
-    if (places->env_config != NULL && places->env_config[0] != '\0') {
-        reading->of_keys = true;
-        config->expected_file = own_format(reading, "%s", places->env_config);
-        take_file(reading, config->expected_file, FILE_NAMED);
-        return;
+    snprintf(below, sizeof below, "%s%.*s.module", users, (int)len, name);
+    enum user_mode user = find_user_mode(config, places);
+    join(config->system_file, places->system_modules, below + strlen(users));
+    if (user != USER_ONLY) {
+        join(config->package_file, places->package_modules, below + strlen(users));
+        take_file(config, places, config->package_file, FILE_OF_SYSTEM, NULL);
+        take_file(config, places, config->system_file, FILE_OF_SYSTEM, NULL);
     }
-    find_user_mode(reading);
-    reading->of_keys = true;
-    config->expected_file =
-        own_format(reading, "%s/%.*s.module", places->system_modules, len, name);
-    if (reading->user != CONFIG_USER_ONLY) {
-        take_file(reading,
-                  own_format(reading, "%s/%.*s.module", places->package_modules, len, name),
-                  FILE_OF_SYSTEM);
-        take_file(reading, config->expected_file, FILE_OF_SYSTEM);
+    if (user != USER_NONE) {
+        join(config->user_file, places->user_config, below);
+        take_file(config, places, config->user_file, FILE_OF_USER, NULL);
     }
-    if (reading->user != CONFIG_USER_NONE)
-        take_file(reading,
-                  own_format(reading, "%s/modules/%.*s.module", places->user_config, len, name),
-                  FILE_OF_USER);
 }
 
-static void take_variable(struct reading *reading, const char *key, const char *variable,
-                          const char *value)
+static bool is_set(const char *variable)
 {
-    struct message message;
-    char *text = value != NULL && value[0] != '\0' ? own_format(reading, "%s", value) : NULL;
-    if (text != NULL && keys_take(reading->config, key, text, variable, 0, &message) != 0)
-        tell_mistake(reading, &message);
+    return variable != NULL && variable[0] != '\0';
+}
+
+struct config *config_read(const struct config_places *places)
+{
+    struct config *config = calloc(1, sizeof *config);
+    if (config == NULL)
+        return NULL;
+    keys_set_defaults(config);
+    config->expected_file = config->system_file;
+    if (is_set(places->env_config)) {
+        snprintf(config->system_file, PATH_MAX, "%s", places->env_config);
+        take_file(config, places, config->system_file, FILE_NAMED, NULL);
+    } else {
+        take_files(config, places);
+    }
+    if (is_set(places->env_target))
+        keys_take(config, "x-target", places->env_target, "P11_PROXY_TARGET", 0);
+    if (is_set(places->env_log))
+        keys_take(config, "x-log", places->env_log, "P11_PROXY_LOG", 0);
+    if (config->target != NULL && config->target[0] != '/') {
+        join(config->target_path, places->target_directory, config->target);
+        config->target = config->target_path;
+    }
+    return config;
 }
 
 int config_load(struct config **config, const struct config_places *places, struct message *message)
 {
-    struct config *c = calloc(1, sizeof *c);
-    struct reading reading = {.places = places, .config = c, .message = message};
-    if (c == NULL) {
+    *config = config_read(places);
+    if (*config != NULL && (*config)->mistake_count == 0)
+        return 0;
+    if (*config == NULL)
         message_set(message, "out of memory");
-        return -1;
-    }
-    keys_set_defaults(c);
-    take_files(&reading);
-    take_variable(&reading, "x-target", "P11_PROXY_TARGET", places->env_target);
-    take_variable(&reading, "x-log", "P11_PROXY_LOG", places->env_log);
-    if (c->target != NULL && c->target[0] != '/')
-        c->target = own_format(&reading, "%s/%s", places->target_directory, c->target);
-    if (reading.failed) {
-        config_free(c);
-        return -1;
-    }
-    *config = c; /* now the caller's */
-    return 0;
-}
-
-void config_free(struct config *config)
-{
-    if (config != NULL)
-        free_texts(config);
-    free(config);
+    else
+        *message = (*config)->mistakes[0];
+    config_free(*config);
+    *config = NULL;
+    return -1;
 }
 
 int config_check_target(const struct config *config, struct message *message)
 {
-    const struct config_setting *setting = config_find(config, "x-target");
-    const char *target = config->target;
+    char where[MESSAGE_BYTES];
     struct stat st;
-    if (target == NULL) {
+    if (config->target == NULL) {
         message_set(message,
                     "no token's module is configured: set x-target in %s, or P11_PROXY_TARGET",
                     config->expected_file);
         return -1;
     }
-    int fd = open(target, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    bool missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
-    int rc = 0;
-    if (missing && setting->text[0] != '/')
-        rc = keys_refuse(message, setting, "is not in %.*s",
-                         (int)(strlen(target) - strlen(setting->text) - 1), target);
-    else if (missing)
-        rc = keys_refuse(message, setting, "does not exist");
-    else if (fd < 0 || fstat(fd, &st) != 0)
-        rc = keys_refuse(message, setting, "cannot be read (%m)");
-    else if (S_ISDIR(st.st_mode))
-        rc = keys_refuse(message, setting, "is a directory, not a module");
-    else if (!S_ISREG(st.st_mode))
-        rc = keys_refuse(message, setting, "is not a regular file");
+    config_origin(config_find(config, "x-target"), where, sizeof where);
+    int fd = open(config->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int rc = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -1;
+    if (fd < 0)
+        message_set(message, "%s: x-target cannot be read (%m): '%s'", where, config->target);
+    else if (rc != 0)
+        message_set(message, "%s: x-target is not a regular file: '%s'", where, config->target);
     if (fd >= 0)
         close(fd);
     return rc;

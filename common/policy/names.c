@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/message.h"
 
 enum {
     TABLE_NAMES = 2048, /* more than the tables hold */

@@ -96,7 +96,7 @@ TARGET=$MISFIT_MODULE configure
 check "one that crashes"         refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
 check "one that ends the process" refuses "$MISFIT_MODULE: it ended the process" MISFIT=exit
 TARGET=$scratch/none.so configure
-check "a target that is missing" refuses "x-target does not exist" A=b
+check "a target that is missing" refuses "x-target cannot be read" A=b
 configure 'x-pool-size: 3 fish'
 check "a wrong configuration"    refuses "$P11_PROXY_CONFIG:4" A=b
 done_testing

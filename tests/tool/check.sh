@@ -98,7 +98,7 @@ check "everybody may write the target" corrected 1 "everybody may write the targ
 
 # The target's file.
 configure_target "$scratch/none.so"
-check "a target that is missing" says 1 "x-target does not exist: '$scratch/none.so'" looks
+check "a target that is missing" says 1 "x-target cannot be read (No such file or directory): '$scratch/none.so'" looks
 cp "$PROXY" "$scratch/copy.so"
 configure_target "$scratch/copy.so"
 check "a copy of the proxy"      says 1 "this proxy itself, or a copy" looks

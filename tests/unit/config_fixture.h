@@ -1,38 +1,101 @@
-/* config_fixture.h - a folder of configuration files that lasts one test. */
+/* config_fixture.h - a folder of configuration files that lasts one test. In expected texts "@" stands for it. */
 #ifndef P11_PROXY_CONFIG_FIXTURE_H
 #define P11_PROXY_CONFIG_FIXTURE_H
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../check_main.h"
 #include "config/config.h"
 
-extern char root[64];               /* the folder */
-extern struct config_places places; /* all inside root; the environment is empty */
-extern struct message said;         /* of the last load */
+#define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
-void fixture_setup(void);
+static char root[64];
+static struct config_places places; /* all inside root; the environment is empty */
+
+/* The file that most tests write. */
+static const char module_file[] = "system/p11-proxy.module";
 
 /* A path below root, in one of a few buffers that are used in turn. */
-const char *below(const char *name);
+static inline const char *below(const char *name)
+{
+    static char paths[16][128];
+    static unsigned turn;
+    char *path = paths[turn++ % 16];
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    return path;
+}
 
-/* Writes a file below root. */
-void put(const char *name, const char *text);
-void put_bytes(const char *name, const void *bytes, size_t len);
+static inline void put_bytes(const char *name, const void *bytes, size_t len)
+{
+    int fd = open(below(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, bytes, len), (ssize_t)len);
+    close(fd);
+}
 
-/* The file that most tests write: system/p11-proxy.module. */
-void put_system(const char *text);
+static inline void put(const char *name, const char *text)
+{
+    put_bytes(name, text, strlen(text));
+}
 
-/* Loads; fails the test if that fails. The caller ends it with config_free(). */
-struct config *load(void);
+static inline void set_up(void)
+{
+    static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
+    umask(022); /* for the tests that change their user */
+    make_folder(root);
+    for (size_t i = 0; i < COUNT(folders); i++)
+        ck_assert_int_eq(mkdir(below(folders[i]), 0755), 0);
+    places = (struct config_places){
+        .module_path = "/usr/lib/pkcs11/p11-proxy.so",
+        .package_modules = strdup(below("package")),
+        .system_modules = strdup(below("system")),
+        .system_conf = strdup(below("pkcs11.conf")),
+        .target_directory = strdup(below("targets")),
+    };
+    strcpy(places.user_config, below("user"));
+}
 
-/* Loads what must fail with the message, in which "@" stands for root. */
-void refused(const char *expected);
+static inline void same_text(const char *came, const char *text)
+{
+    char expected[4096] = "";
+    for (size_t at = 0; *text != '\0'; text++) {
+        if (*text == '@')
+            at += (size_t)sprintf(expected + at, "%s", root);
+        else
+            expected[at++] = *text;
+    }
+    ck_assert_str_eq(came, expected);
+}
 
-/* Loads with P11_PROXY_TARGET set so, and expects that message of config_check_target(). */
-void target_refused(const char *target, const char *expected);
+/* The caller ends it with config_free(). */
+static inline struct config *load(void)
+{
+    struct config *config = NULL;
+    struct message message;
+    int rc = config_load(&config, &places, &message);
+    ck_assert_msg(rc == 0, "refused: %s", message.text);
+    return config;
+}
 
-/* Loads one line, and expects "@/system/p11-proxy.module:1: " and the rest. */
-void line_refused(const char *line, const char *expected_rest);
+static inline void refused(const char *expected)
+{
+    struct config *config = NULL;
+    struct message message;
+    ck_assert_msg(config_load(&config, &places, &message) != 0, "should say: %s", expected);
+    ck_assert_ptr_null(config);
+    same_text(message.text, expected);
+}
 
-/* Fails unless text, in which "@" stands for root, is what came. */
-void same_text(const char *came, const char *text);
+/* Loads, and expects that of config_check_target(). */
+static inline void target_refused(const char *expected)
+{
+    struct config *config = load();
+    struct message message;
+    ck_assert_int_ne(config_check_target(config, &message), 0);
+    same_text(message.text, expected);
+    config_free(config);
+}
 
 #endif

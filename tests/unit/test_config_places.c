@@ -1,21 +1,21 @@
 /* test_config_places.c - which file or variable wins, and which are not read at all. */
-#include <limits.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "../check_main.h"
 #include "config_fixture.h"
-
-#define COUNT(table) (sizeof(table) / sizeof(table)[0])
-
-static const char module_file[] = "system/p11-proxy.module";
 
 static void put_three_files(void)
 {
     put("package/p11-proxy.module", "x-pool-size: 4KiB\nx-pool-max-age: 1s\nx-pool-mix: kernel\n");
-    put("system/p11-proxy.module", "x-pool-size: 8KiB\nx-pool-max-age: 2s\n");
+    put(module_file, "x-pool-size: 8KiB\nx-pool-max-age: 2s\n");
     put("user/modules/p11-proxy.module", "\nx-pool-size: 12KiB\n");
+}
+
+/* What a key is set to, and where. */
+static void shows(const char *key, const char *text, const char *origin)
+{
+    struct config *c = load();
+    char came[512];
+    ck_assert_str_eq(config_find(c, key)->text, text);
+    same_text(config_origin(config_find(c, key), came, sizeof came), origin);
+    config_free(c);
 }
 
 /* What the three files amount to. */
@@ -27,57 +27,42 @@ static void expect(enum counts counts)
     ck_assert_uint_eq(c->pool_size_bytes, counts == SYSTEM_ONLY ? 8192 : 12288);
     ck_assert_uint_eq(c->pool_max_age_ms, counts == USER_ONLY ? 10000 : 2000);
     ck_assert_int_eq(c->pool_mix, counts == USER_ONLY ? CONFIG_MIX_NONE : CONFIG_MIX_KERNEL);
-    config_free(c);
-}
-
-static void expect_size(size_t size_bytes)
-{
-    struct config *c = load();
-    ck_assert_uint_eq(c->pool_size_bytes, size_bytes);
+    ck_assert_int_eq(c->user_file[0] != '\0', counts != SYSTEM_ONLY);
     config_free(c);
 }
 
 TEST(later_files_override_earlier_ones_key_by_key)
 {
-    static const struct {
-        const char *key, *origin;
-    } cases[] = {{"x-pool-size", "@/user/modules/p11-proxy.module:2"},
-                 {"x-pool-max-age", "@/system/p11-proxy.module:2"},
-                 {"x-pool-mix", "@/package/p11-proxy.module:3"},
-                 {"x-policy", "default"}};
-    char origin[512];
     put_three_files();
     expect(ALL_THREE);
-    struct config *c = load();
-    for (size_t i = 0; i < COUNT(cases); i++)
-        same_text(config_origin(config_find(c, cases[i].key), origin, sizeof origin),
-                  cases[i].origin);
-    ck_assert_str_eq(config_find(c, "x-policy")->text, "enforce");
-    ck_assert_ptr_null(config_find(c, "x-nothing"));
-    config_free(c);
+    shows("x-pool-size", "12KiB", "@/user/modules/p11-proxy.module:2");
+    shows("x-pool-max-age", "2s", "@/system/p11-proxy.module:2");
+    shows("x-pool-mix", "kernel", "@/package/p11-proxy.module:3");
+    shows("x-policy", "enforce", "default");
+    /* A bad value is an error even where it is overridden. */
+    put("package/p11-proxy.module", "x-pool-size: 1\n");
+    refused("@/package/p11-proxy.module:1: x-pool-size is not between 4KiB and 16MiB, in bytes, "
+            "KiB or MiB: '1'");
 }
 
-TEST(user_config_of_the_system_and_then_of_the_user_is_honoured)
+static const struct {
+    const char *system, *user;
+    enum counts counts;
+} modes[] = {{"# p11-kit\nuser-config: none\nlog-calls: no\n", "", SYSTEM_ONLY},
+             {"user-config: merge\n", "", ALL_THREE},
+             {"user-config: only\n", "", USER_ONLY},
+             {"user-config: override\n", "", USER_ONLY},
+             {"", "user-config: only\n", USER_ONLY},
+             {"", "user-config: none\n", SYSTEM_ONLY},
+             {"user-config: none\n", "user-config: only\n", SYSTEM_ONLY},
+             {"user-config: only\n", "user-config: merge\n", ALL_THREE}};
+
+TEST_EACH(user_config_of_the_system_and_then_of_the_user_is_honoured, 0, COUNT(modes))
 {
-    static const struct {
-        const char *system, *user;
-        enum counts counts;
-    } cases[] = {{"# p11-kit\nuser-config: none\nlog-calls: no\n", "", SYSTEM_ONLY},
-                 {"user-config: merge\n", "", ALL_THREE},
-                 {"user-config: only\n", "", USER_ONLY},
-                 {"user-config: override\n", "", USER_ONLY},
-                 {"", "user-config: only\n", USER_ONLY},
-                 {"", "user-config: none\n", SYSTEM_ONLY},
-                 {"user-config: none\n", "user-config: only\n", SYSTEM_ONLY},
-                 {"user-config: only\n", "user-config: merge\n", ALL_THREE}};
     put_three_files();
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        put("pkcs11.conf", cases[i].system);
-        put("user/pkcs11.conf", cases[i].user);
-        expect(cases[i].counts);
-    }
-    put("pkcs11.conf", "\nuser-config: maybe\n");
-    refused("@/pkcs11.conf:2: user-config is not one of none, merge, only, override: 'maybe'");
+    put("pkcs11.conf", modes[_i].system);
+    put("user/pkcs11.conf", modes[_i].user);
+    expect(modes[_i].counts);
 }
 
 TEST(no_users_files_are_read_without_a_user_folder_or_in_secure_mode)
@@ -96,96 +81,68 @@ TEST(a_copy_of_the_module_has_a_file_of_its_own)
 {
     put_three_files();
     put("system/p11-proxy-luna.module", "x-pool-size: 1MiB\n");
-    put("system/odd.module", "x-pool-size: 2MiB\n");
     places.module_path = "/opt/p11-proxy-luna.so";
-    expect_size(1024 * 1024);
+    shows("x-pool-size", "1MiB", "@/system/p11-proxy-luna.module:1");
+    put("system/odd.module", "x-pool-size: 2MiB\n");
     places.module_path = "odd";
-    expect_size(2048 * 1024);
+    shows("x-pool-size", "2MiB", "@/system/odd.module:1");
 }
 
-TEST(a_bad_value_is_an_error_even_where_it_is_overridden)
-{
-    put("package/p11-proxy.module", "x-pool: maybe\n");
-    put("system/p11-proxy.module", "x-pool: on\n");
-    refused("@/package/p11-proxy.module:1: x-pool is not one of off, on: 'maybe'");
-}
-
-TEST(a_named_file_is_the_only_one_that_is_read)
+TEST(a_named_file_is_the_only_one_that_is_read_and_must_be_there)
 {
     put_three_files();
     put("pkcs11.conf", "user-config: maybe\n");
     put("alone", "x-pool-size: 5KiB\n");
     places.env_config = below("alone");
-    expect_size(5 * 1024);
-    target_refused(NULL, "no token's module is configured: set x-target in @/alone, or "
-                         "P11_PROXY_TARGET");
-}
-
-TEST(a_named_file_must_be_there)
-{
-    put_three_files();
-    places.env_config = below("missing");
-    refused("P11_PROXY_CONFIG: @/missing: cannot be read: No such file or directory");
-    places.env_config = below("system");
-    refused("P11_PROXY_CONFIG: @/system: is a directory, not a file");
+    shows("x-pool-size", "5KiB", "@/alone:1");
+    shows("x-pool-mix", "none", "default");
+    target_refused("no token's module is configured: set x-target in @/alone, or "
+                   "P11_PROXY_TARGET");
     put("alone", "x-pool: 1\n");
-    places.env_config = below("alone");
     refused("@/alone:1: x-pool is not one of off, on: '1'");
+    unlink(below("alone"));
+    refused("P11_PROXY_CONFIG: @/alone: cannot be read: No such file or directory");
+    unlink(below("pkcs11.conf"));
     places.env_config = "";
-    config_free(load());
+    expect(ALL_THREE);
 }
 
 TEST(the_environment_overrides_target_and_log)
 {
-    char origin[64];
-    put_system("x-target: missing.so\nx-log: off\n");
+    put(module_file, "x-target: missing.so\nx-log: off\n");
     places.env_target = "/from/environment.so";
     places.env_log = "stderr info";
-    struct config *c = load();
-    ck_assert_str_eq(c->target, "/from/environment.so");
-    ck_assert_int_eq(c->log.destination, LOG_TO_STDERR);
-    ck_assert_int_eq(c->log.level, LOG_LEVEL_INFO);
-    ck_assert_str_eq(config_origin(config_find(c, "x-target"), origin, sizeof origin),
-                     "P11_PROXY_TARGET");
-    ck_assert_str_eq(config_origin(config_find(c, "x-log"), origin, sizeof origin),
-                     "P11_PROXY_LOG");
-    config_free(c);
-
-    places.env_target = places.env_log = "";
-    c = load();
-    same_text(c->target, "@/targets/missing.so");
-    ck_assert_int_eq(c->log.destination, LOG_TO_NOTHING);
-    config_free(c);
-
-    places.env_target = "a/b.so";
-    refused("P11_PROXY_TARGET: x-target is not an absolute path or a plain file name: 'a/b.so'");
-    places.env_target = NULL;
+    shows("x-target", "/from/environment.so", "P11_PROXY_TARGET");
+    shows("x-log", "stderr info", "P11_PROXY_LOG");
     places.env_log = "stderr loud";
     refused("P11_PROXY_LOG: x-log is not off, syslog, stderr or an absolute path without blanks, "
             "alone or with one of error, warning, info, debug after it: 'stderr loud'");
+    places.env_target = places.env_log = "";
+    shows("x-target", "missing.so", "@/system/p11-proxy.module:1");
+    shows("x-log", "off", "@/system/p11-proxy.module:2");
 }
 
 TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
 {
+    static const char untrusted[] = "@/system/p11-proxy.module: is not owned and writable by root "
+                                    "alone, in a setuid or setgid program";
+    static const struct {
+        uid_t owner;
+        mode_t mode;
+    } cases[] = {{0, 0664}, {0, 0646}, {1, 0644}};
     const char *path = below(module_file);
-    static const char foreign[] = "@/system/p11-proxy.module: is not owned by root, in a setuid or "
-                                  "setgid program",
-                      writable[] = "@/system/p11-proxy.module: can be written by group or others, "
-                                   "in a setuid or setgid program";
+    put(module_file, "x-pool: off\n");
     places.secure = true;
-    put_system("x-pool: off\n");
     if (getuid() != 0) {
-        refused(foreign);
+        refused(untrusted);
         return;
     }
     config_free(load());
-    chmod(path, 0664);
-    refused(writable);
-    chmod(path, 0646);
-    refused(writable);
-    chmod(path, 0644);
-    ck_assert_int_eq(chown(path, 1, 0), 0);
-    refused(foreign);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        ck_assert_int_eq(chmod(path, cases[i].mode), 0);
+        ck_assert_int_eq(chown(path, cases[i].owner, 0), 0);
+        refused(untrusted);
+    }
     places.secure = false;
     config_free(load());
 }
@@ -201,58 +158,41 @@ static void become(uid_t user)
 
 enum { ROOT = 0, ANOTHER = 65534 };
 
-TEST(what_cannot_be_read_is_an_error_but_for_a_users_folder)
+static const struct {
+    const char *closed, *answer; /* NULL: the others count */
+} unreadable[] = {
+    {"system/p11-proxy.module", "@/system/p11-proxy.module: cannot be read: Permission denied"},
+    {"system", "@/system/p11-proxy.module: cannot be read: Permission denied"},
+    {"user", NULL},
+    {"user/modules/p11-proxy.module",
+     "@/user/modules/p11-proxy.module: cannot be read: Permission denied"}};
+
+TEST_EACH(what_cannot_be_read_is_an_error_but_for_a_users_folder, 0, COUNT(unreadable))
 {
-    static const struct {
-        const char *closed, *answer; /* NULL: the others count */
-    } cases[] = {
-        {"system/p11-proxy.module", "@/system/p11-proxy.module: cannot be read: Permission denied"},
-        {"system", "@/system/p11-proxy.module: cannot be read: Permission denied"},
-        {"user", NULL},
-        {"user/modules/p11-proxy.module",
-         "@/user/modules/p11-proxy.module: cannot be read: Permission denied"}};
     ck_assert_int_eq(chmod(root, 0755), 0);
     put_three_files();
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct stat st;
-        ck_assert_int_eq(stat(below(cases[i].closed), &st), 0);
-        ck_assert_int_eq(chmod(below(cases[i].closed), 0), 0);
-        become(ANOTHER);
-        if (cases[i].answer != NULL)
-            refused(cases[i].answer);
-        else
-            expect(SYSTEM_ONLY);
-        become(ROOT);
-        ck_assert_int_eq(chmod(below(cases[i].closed), st.st_mode & 0777), 0);
-    }
-}
-
-TEST(an_unreadable_target_is_told_from_a_missing_one)
-{
-    ck_assert_int_eq(chmod(root, 0755), 0);
-    put("targets/real.so", "");
-    ck_assert_int_eq(chmod(below("targets/real.so"), 0), 0);
+    ck_assert_int_eq(chmod(below(unreadable[_i].closed), 0), 0);
     become(ANOTHER);
-    target_refused("real.so",
-                   "P11_PROXY_TARGET: x-target cannot be read (Permission denied): 'real.so'");
+    if (unreadable[_i].answer != NULL)
+        refused(unreadable[_i].answer);
+    else
+        shows("x-pool-size", "8KiB", "@/system/p11-proxy.module:1");
     become(ROOT);
+    ck_assert_int_eq(chmod(below(unreadable[_i].closed), 0755), 0);
 }
 
 TEST(a_relative_named_file_outlasts_a_change_of_directory)
 {
-    struct config_places first, later;
+    struct config_places p;
     char folder[PATH_MAX], expected[PATH_MAX + 16];
     ck_assert_ptr_nonnull(getcwd(folder, sizeof folder));
     snprintf(expected, sizeof expected, "%s/proxy.module", folder);
     setenv("P11_PROXY_CONFIG", "proxy.module", 1);
-    config_places_default(&first, "p11-proxy.so");
-    ck_assert_str_eq(first.env_config, expected);
+    config_places_default(&p, "p11-proxy.so");
+    ck_assert_str_eq(p.env_config, expected);
     ck_assert_int_eq(chdir("/"), 0);
-    config_places_default(&later, "p11-proxy.so");
-    ck_assert_str_eq(later.env_config, expected);
-    setenv("P11_PROXY_CONFIG", "/etc/other.module", 1);
-    config_places_default(&later, "p11-proxy.so");
-    ck_assert_str_eq(later.env_config, "/etc/other.module");
+    config_places_default(&p, "p11-proxy.so");
+    ck_assert_str_eq(p.env_config, expected);
 }
 
 TEST(a_real_process_looks_where_p11_kit_does)
@@ -285,5 +225,5 @@ TEST(a_real_process_looks_where_p11_kit_does)
 int main(void)
 {
     started_as = getuid();
-    return test_main("config places", fixture_setup, NULL);
+    return test_main("config places", set_up, NULL);
 }

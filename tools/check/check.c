@@ -105,7 +105,7 @@ static void print_json(const struct checked *checked)
     struct json_object *document = json_object_new_object();
     struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
     char origin[MESSAGE_BYTES];
-    for (int i = 0; checked->config != NULL && i < CONFIG_KEYS; i++) {
+    for (int i = 0; i < CONFIG_KEYS; i++) {
         const struct config_setting *setting = &checked->config->settings[i];
         struct json_object *object = json_object_new_object();
         json_add(object, "key", json_text(setting->key));
@@ -130,38 +130,26 @@ static void print_json(const struct checked *checked)
     json_write(stdout, document, JSON_PRETTY);
 }
 
-static void hear_mistake(void *unused, const char *text)
-{
-    (void)unused;
-    report_add(MARK_PROBLEM, "configuration",
-               "%s\n"
-               "correct that; until then C_Initialize answers CKR_GENERAL_ERROR",
-               text);
-}
-
 static void check_all(struct checked *checked)
 {
-    struct config_places places;
-    struct message message;
+    const struct config *config = checked->config;
     bool target_works = false;
     /* Where there is a mistake, the rest is checked as if that line were not there. */
-    config_places_default(&places, checked->module_path);
-    places.mistake = hear_mistake;
-    if (config_load(&checked->config, &places, &message) != 0)
-        hear_mistake(NULL, message.text);
-    bool has_mistake = report_problems() > 0;
+    for (unsigned i = 0; i < config->mistake_count; i++)
+        report_add(MARK_PROBLEM, "configuration",
+                   "%s\n"
+                   "correct that; until then C_Initialize answers CKR_GENERAL_ERROR",
+                   config->mistakes[i].text);
     bool has_proxy = check_proxy_file(checked->module_path);
-    if (checked->config != NULL) {
-        check_settings(checked->config);
-        check_policy(checked);
-        /* Without a target one of the mistakes may be its line. */
-        if (checked->config->target != NULL || !has_mistake)
-            target_works = check_target(checked) && check_tokens(checked);
-        /* The proxy would only report the same problems again. */
-        if (has_proxy && report_problems() == 0)
-            check_proxy(checked);
-        check_machine(checked->config);
-    }
+    check_settings(config);
+    check_policy(checked);
+    /* Without a target one of the mistakes may be its line. */
+    if (config->target != NULL || config->mistake_count == 0)
+        target_works = check_target(checked) && check_tokens(checked);
+    /* The proxy would only report the same problems again. */
+    if (has_proxy && report_problems() == 0)
+        check_proxy(checked);
+    check_machine(config);
     check_p11_kit(checked, target_works);
 }
 
@@ -169,6 +157,7 @@ int check_command(int argc, char **argv)
 {
     static struct checked checked; /* until the program ends */
     struct common_options common;
+    struct config_places places;
     char folder[PATH_MAX] = "";
     int code = common_options(argc, argv, help, &common);
     if (code != GO_ON)
@@ -184,6 +173,12 @@ int check_command(int argc, char **argv)
     snprintf(checked.module_path, sizeof checked.module_path, "%s%s%s",
              common.module_path[0] == '/' ? "" : folder, common.module_path[0] == '/' ? "" : "/",
              common.module_path);
+    config_places_default(&places, checked.module_path);
+    checked.config = config_read(&places);
+    if (checked.config == NULL) {
+        perror(argv[0]);
+        return EXIT_BAD;
+    }
     check_all(&checked);
     if (common.json)
         print_json(&checked);

@@ -45,15 +45,17 @@ static bool is_virtual(void)
 
 void check_machine(const struct config *config)
 {
+    void *page = NULL;
     if (!config->pool)
         return; /* there is nothing to protect */
-    if (wipeonfork_is_supported())
+    if (wipeonfork_map(&page, 1) == 0)
         report_add(MARK_OK, "machine", "the kernel wipes the pool in a forked child");
     else
         report_add(MARK_PROBLEM, "machine",
                    "the kernel does not prove that it wipes memory on fork, so there is no pool: "
                    "every request goes to the token\n"
                    "use Linux 4.14 or later, and no user-mode emulator");
+    wipeonfork_unmap(page, 1);
     if (config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER)
         report_locking(config->pool_size_bytes);
     if (config->pool_threads == CONFIG_THREADS_AUTO)

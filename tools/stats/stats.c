@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/words.h"
 #include "policy/tables.h"
 
 static const char help[] =
