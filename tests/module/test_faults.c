@@ -34,6 +34,20 @@ int mprotect(void *address, size_t len, int protection)
     return -1;
 }
 
+static unsigned locks;
+
+int mlock(const void *address, size_t len)
+{
+    locks++;
+    return (int)syscall(SYS_mlock, address, len);
+}
+
+int mlock2(const void *address, size_t len, unsigned flags)
+{
+    locks++;
+    return (int)syscall(SYS_mlock2, address, len, flags);
+}
+
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                    void *argument)
 {
@@ -139,6 +153,15 @@ TEST_EACH(a_pool_that_cannot_be_made_costs_nothing_but_speed, 0, 3)
     mprotect_does = _i == 0 ? FAILS : WORKS;
     madvise_does = _i == 1 ? FAILS : _i == 2 ? LIES : WORKS;
     every_request_reaches_the_token();
+}
+
+/* Some sandboxes kill a program that locks memory. */
+TEST_EACH(a_pool_that_is_told_so_never_asks_for_locked_memory, 0, 2)
+{
+    session = begin(_i == 0 ? "x-pool-lock-memory: never" : "");
+    draw(session, 16, 1600);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    ck_assert((locks == 0) == (_i == 0));
 }
 
 TEST(without_a_thread_callers_fill_the_pool)

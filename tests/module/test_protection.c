@@ -1,20 +1,11 @@
-/* test_protection.c - what the kernel has noted of the pool's memory, and which system calls it costs. */
+/* test_protection.c - what the kernel has noted of the pool's memory. */
 #include "served.h"
 
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "memory_scan.h"
@@ -80,117 +71,6 @@ TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
     begin_warm(&os_locking, "x-pool-max-age: 1min");
     small_draws_are_served_ahead(session);
     ck_assert_uint_eq(locked_kb(), 0);
-}
-
-/* What some sandboxes do to a program that locks memory. */
-static bool kill_who_locks(void)
-{
-    static struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mlock, 3, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mlock2, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munlock, 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    };
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
-    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-TEST(a_pool_that_is_told_so_never_asks_for_locked_memory)
-{
-    SKIP_IF(!kill_who_locks(), "no seccomp filters here");
-    begin_warm(&os_locking, "x-pool-max-age: 1min\nx-pool-lock-memory: never");
-    small_draws_are_served_ahead(session);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    initialize();
-    session = open_session(0, 0);
-    small_draws_are_served_ahead(session);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-}
-
-static void live_locking(void)
-{
-    CHILD_EXPECT(kill_who_locks(), true);
-    fn->C_Initialize(&os_locking);
-    session = open_session(0, 0);
-    draw(session, 16, 4096);
-}
-
-/* And one that is not told so is killed, or this filter proves nothing. */
-TEST(the_filter_kills)
-{
-    int status = 0;
-    proxy_with("");
-    pid_t child = child_that(live_locking);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    SKIP_IF(WIFEXITED(status), "no seccomp filters here");
-    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
-}
-
-static atomic_uint refused_calls;
-static atomic_bool has_drawn, cannot_tell;
-
-static void count_call(int signal_number)
-{
-    (void)signal_number;
-    atomic_fetch_add(&refused_calls, 1);
-}
-
-/* From here on, no system call of this thread is made: it is counted instead. But for the one that the target
- * makes, which asks for its pid, and the way back from the count. */
-static bool count_calls(void)
-{
-    static struct sock_filter rules[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
-    };
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
-    struct sigaction action = {.sa_handler = count_call};
-    return sigaction(SIGSYS, &action, NULL) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
-/* It cannot even end: that would be a call. */
-static void *draw_a_million_times(void *unused)
-{
-    uint8_t buf[16];
-    uint8_t large[2048];
-    (void)unused;
-    /* Each thread's first call of the token has memory made for it. */
-    fn->C_GenerateRandom(session, large, sizeof large);
-    atomic_store(&cannot_tell, !count_calls());
-    for (int i = 0; i < 1000000 && !atomic_load(&cannot_tell); i++)
-        fn->C_GenerateRandom(session, buf, sizeof buf);
-    atomic_store(&has_drawn, true);
-    for (;;)
-        continue;
-    return NULL;
-}
-
-static bool it_has_drawn(void)
-{
-    return atomic_load(&has_drawn);
-}
-
-/* None in the pool, and none in the caller's own fills, but to wake the thread. */
-TEST_EACH(a_million_draws_cost_no_system_call, 0, 2)
-{
-    pthread_t thread;
-    script("quiet");
-    begin_warm(_i == 0 ? &no_threads : &os_locking, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
-    for (int i = 0; i < 64; i++)
-        draw(session, 1024, 64 * 1024);
-    ck_assert_int_eq(pthread_create(&thread, NULL, draw_a_million_times, NULL), 0);
-    WAIT_UNTIL(it_has_drawn());
-    SKIP_IF(atomic_load(&cannot_tell), "no seccomp filters here");
-    /* With a thread, one draw in 64 looks into the ring: it may wake the thread, and wait while that publishes. */
-    unsigned made = atomic_load(&refused_calls);
-    ck_assert_uint_le(made, _i == 0 ? 0U : 1000000U / 64 * 4);
 }
 
 /* The page that the kernel takes away when memory is short, and does not write to a checkpoint. */

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -152,13 +151,6 @@ TEST(no_standard_stream_is_taken)
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
 
-static void filter(struct sock_filter *rules, size_t count)
-{
-    struct sock_fprog program = {.len = (unsigned short)count, .filter = rules};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 /* From here on no thread, no advice on memory, no locked memory, no socket. */
 static void enter_sandbox(void)
 {
@@ -173,92 +165,25 @@ static void enter_sandbox(void)
         REFUSE(SYS_membarrier),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    filter(rules, sizeof rules / sizeof *rules);
+    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
-/* Newer architectures never had these. */
-#ifndef SYS_open
-enum { SYS_open = 0xffff, SYS_mkdir = SYS_open, SYS_unlink = SYS_open, SYS_rename = SYS_open };
-#endif
-
-/* From here on nothing is written to, made, renamed or removed: the program dies of the attempt. */
-static void enter_read_only_world(void)
+/* Whatever is opened while it lives, the log in a file included. */
+TEST(no_other_program_inherits_a_descriptor)
 {
-    enum { FLAGS_TO_WRITE = O_WRONLY | O_RDWR | O_CREAT };
-    struct sock_filter rules[] = {
-        /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 9 - 2, 0),
-        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 7 - 3, 0),
-        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mkdir, 11 - 4, 0),
-        /* 4 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_unlink, 11 - 5, 0),
-        /* 5 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rename, 11 - 6, 0),
-        /* 6 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        /* 7 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        /* 8 */ BPF_JUMP(BPF_JMP | BPF_JA, 10 - 9, 0, 0),
-        /* 9 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        /* 10 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FLAGS_TO_WRITE, 11 - 11, 12 - 11),
-        /* 11 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        /* 12 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    filter(rules, sizeof rules / sizeof *rules);
-}
-
-/* From here on no descriptor is opened that a program started from here would inherit, not for a moment. */
-static void enter_world_without_inheritance(void)
-{
-    struct sock_filter rules[] = {
-        /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 6 - 2, 0),
-        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 8 - 3, 0),
-        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 10 - 4, 0),
-        /* 4 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 12 - 5, 0),
-        /* 5 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-        /* 6 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
-        /* 7 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_CLOEXEC, 13 - 8, 12 - 8),
-        /* 8 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        /* 9 */ BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, SOCK_CLOEXEC, 13 - 10, 12 - 10),
-        /* 10 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        /* 11 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_DUPFD, 12 - 12, 13 - 12),
-        /* 12 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        /* 13 */ BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    filter(rules, sizeof rules / sizeof *rules);
-}
-
-static void live_twice_in(void (*enter)(void), const char *log)
-{
-    char settings[512];
-    int status = 0;
-    script("quiet");
-    snprintf(settings, sizeof settings, "x-target: %s\nx-log: %s debug", target_path("scripted"),
-             log);
-    proxy_configured(settings);
-    capture_stderr();
-    pid_t child = fork();
-    if (child == 0) {
-        enter();
-        for (int life = 0; life < 2; life++)
-            whole_life(NULL);
-        _exit(0);
+    bool was_open[64];
+    for (int fd = 0; fd < 64; fd++)
+        was_open[fd] = fcntl(fd, F_GETFD) >= 0;
+    draw(begin(""), 16, 4096);
+    unsigned opened = 0;
+    for (int fd = 0; fd < 64; fd++) {
+        int flags = was_open[fd] ? -1 : fcntl(fd, F_GETFD);
+        opened += flags >= 0;
+        ck_assert(flags < 0 || (flags & FD_CLOEXEC) != 0);
     }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-}
-
-TEST(nothing_is_written_to_any_file)
-{
-    SKIP_IF_SANITIZED();
-    live_twice_in(enter_read_only_world, "stderr");
-    ck_assert_uint_ge(messages_with("version"), 2);
-}
-
-TEST_EACH(no_other_program_inherits_a_descriptor, 0, 2)
-{
-    char log[128];
-    SKIP_IF_SANITIZED();
-    snprintf(log, sizeof log, "%s/log", root);
-    live_twice_in(enter_world_without_inheritance, _i == 0 ? log : "syslog");
-    ck_assert_uint_ge(messages_with("version"), _i == 0 ? 2U : 0U);
+    ck_assert_uint_ge(opened, 1);
 }
 
 /* _i: whether it closes before or after C_Initialize. */
