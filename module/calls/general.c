@@ -7,7 +7,6 @@
 #include "guard/guard.h"
 #include "random/fill_session.h"
 #include "random/filler.h"
-#include "random/fork_gate.h"
 #include "state/counters.h"
 #include "state/in_call.h"
 #include "state/init_state.h"
@@ -29,7 +28,8 @@ static void at_exit(void)
     if (unloads || exits)
         return;
     exits = true;
-    fork_gate_close();
+    if (memory_is_mapped())
+        fill_sessions_at_exit();
 }
 
 static bool prepared;

@@ -4,19 +4,59 @@
  * draw: the same, then from_token() calls random/source.c, which asks the target and leaves in the pool what the
  * caller does not need; at the end random/filler.c is told.
  */
+#include <errno.h>
 #include <pthread.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/probes.h"
 #include "calls/own.h"
 #include "random/fill_session.h"
 #include "random/filler.h"
-#include "random/mix.h"
 #include "random/source.h"
 #include "state/counters.h"
 #include "state/in_call.h"
 #include "state/init_state.h"
 #include "state/sessions.h"
+#include "state/settings.h"
+
+enum { KERNEL_BLOCK_BYTES = 256 }; /* the kernel never interrupts requests up to this size */
+
+/* x-pool-mix: kernel. XORs buf with getrandom()'s bytes, drawn now: after the token's were fixed, so that a token cannot
+ * cancel them. Wipes buf and returns CKR_FUNCTION_FAILED if the kernel gives none. */
+__attribute__((noinline)) static CK_RV mix_with_kernel(uint8_t *buf, CK_ULONG len_bytes)
+{
+    int saved_errno = errno;
+    CK_RV rv = CKR_OK;
+    uint8_t kernel[KERNEL_BLOCK_BYTES];
+    for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes;) {
+        CK_ULONG left = len_bytes - done;
+        size_t step = left < sizeof kernel ? left : sizeof kernel;
+        ssize_t got;
+        do
+            got = getrandom(kernel, step, 0);
+        while (got < 0 && errno == EINTR);
+        if (got != (ssize_t)step)
+            rv = CKR_FUNCTION_FAILED;
+        for (size_t i = 0; rv == CKR_OK && i < step; i++)
+            buf[done + i] ^= kernel[i];
+        done += step;
+    }
+    wipe_bytes(kernel, sizeof kernel);
+    if (rv != CKR_OK)
+        wipe_bytes(buf, len_bytes);
+    errno = saved_errno;
+    return rv;
+}
+
+/* The answer to a request that was answered with rv: mixed, if that is configured and rv is CKR_OK. */
+static inline CK_RV mixed(CK_RV rv, uint8_t *buf, CK_ULONG len_bytes)
+{
+    if (__builtin_expect(settings()->pool_mix == CONFIG_MIX_NONE, 1) || rv != CKR_OK || buf == NULL)
+        return rv;
+    return mix_with_kernel(buf, len_bytes);
+}
 
 /* The slot's pool, made if the settings permit one and the token has a generator. */
 static struct pool *pool_of(const struct p11_functions *functions, struct slot *slot)

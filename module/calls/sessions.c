@@ -59,7 +59,7 @@ CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions 
     else if (slot != NULL)
         note_closed(slot, last);
     if (last)
-        fill_session_resume(slot);
+        fill_session_resume();
     slot_note_code(slot, rv);
     return rv;
 }
@@ -76,7 +76,7 @@ CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *func
     CK_RV rv = functions->C_CloseAllSessions(slotID);
     sessions_close_end();
     note_closed(slot, /* last= */ true);
-    fill_session_resume(slot);
+    fill_session_resume();
     slot_note_code(slot, rv);
     return rv;
 }
@@ -106,5 +106,5 @@ void login_end(const struct login *login, CK_RV rv)
         /* On all slots but one a user may still be logged in. */
         slots_invalidate(event == SLOT_LOGGED_OUT ? SLOT_LOGGED_IN : event);
     if (login->suspends)
-        fill_session_resume(login->slot);
+        fill_session_resume();
 }

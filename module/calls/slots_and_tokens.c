@@ -101,6 +101,6 @@ CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen
         count_pool(slot);
     }
     slots_note_code(slotID, rv);
-    fill_session_resume(slot);
+    fill_session_resume();
     return rv;
 }

@@ -1,16 +1,20 @@
-/* fill_session.c - the filler's own sessions: opened on demand, closed before a call that they would change. */
+/* fill_session.c - the filler's own sessions, and when its thread may be in the target. */
 #include "random/fill_session.h"
 
 #include <pthread.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "random/fork_gate.h"
 #include "state/memory.h"
 #include "state/sessions.h"
 #include "target/target.h"
 
-static const int64_t RETRY_NS = 10 * NS_PER_S;
+static const int64_t REOPEN_AFTER_NS = 10 * NS_PER_S;
+static const int64_t RETRY_AFTER_NS = 1 * NS_PER_S;
+static const int64_t LOOK_AGAIN_AFTER_NS = 10 * NS_PER_MS;
+/* Longer than a call of the filler's to a token that is well; see sizing.c. */
+static const int64_t FORK_WAIT_NS = 250 * NS_PER_MS;
+static const int64_t EXIT_WAIT_NS = 1 * NS_PER_S;
 
 /* The filler opens none unless the token has so many more than the application has open. */
 enum { SESSIONS_TO_SPARE = 2 };
@@ -18,41 +22,37 @@ enum { SESSIONS_TO_SPARE = 2 };
 struct fill_session {
     CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE if none */
     bool is_read_write;
-    bool at_work;       /* the filler's thread is in the target for this slot, */
-    bool in_transition; /* to open or close the session */
-    int suspended;      /* calls in progress that must not meet the session */
-    int64_t used_ns;
-    int64_t retry_at_ns; /* none is opened before */
+    int64_t retry_at_ns; /* it is not used before */
 };
 
+/* A child finds all this zeroed: no session, no fork in progress. */
 static struct fill_sessions {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    int suspended;       /* calls in progress that must not meet any of the sessions */
-    int64_t retry_at_ns; /* none is opened before */
+    bool started;
+    struct fill_session *at_work;       /* the filler's thread is in the target for it, */
+    struct fill_session *in_transition; /* to open or close it; NULL: it is not */
+    pthread_t thread;                   /* that is at work, or was */
+    bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
+    bool exiting;
+    unsigned forking;
+    unsigned suspended; /* calls in progress that must not meet the filler */
     struct fill_session of[SLOTS_MAX];
 } * state;
-
 IN_WIPED_MEMORY(state, 1)
 
 _Atomic uint64_t *fill_session_bits;
 IN_WIPED_MEMORY(fill_session_bits, 1)
 
-static void publish_locked(void)
+static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
 {
     uint64_t bits = 0;
     unsigned count = slots_count();
+    s->handle = handle;
     for (unsigned i = 0; i < count; i++)
         if (state->of[i].handle != CK_INVALID_HANDLE)
             bits |= (uint64_t)1 << (state->of[i].handle & 63);
     atomic_store(fill_session_bits, bits);
-}
-
-static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
-{
-    s->handle = handle;
-    s->used_ns = clock_exact_ns();
-    publish_locked();
 }
 
 /* The slot's session with that handle, NULL if it is none of the filler's. */
@@ -87,24 +87,93 @@ void fill_session_was_lost(CK_SESSION_HANDLE handle)
 void fill_sessions_forget(void)
 {
     pthread_mutex_lock(&state->lock);
-    for (unsigned i = 0; i < slots_count(); i++)
-        state->of[i] = (struct fill_session){.suspended = state->of[i].suspended};
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count; i++)
+        state->of[i] = (struct fill_session){0};
     atomic_store(fill_session_bits, 0);
     pthread_mutex_unlock(&state->lock);
 }
 
-static void begin_work_locked(struct fill_session *s, bool in_transition)
+/* Waits while *which is s, at the latest until until_ns. */
+static void wait_while_locked(struct fill_session *const *which, const struct fill_session *s,
+                              int64_t until_ns)
 {
-    s->at_work = true;
-    s->in_transition = in_transition;
+    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    int cancellation;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    while (*which == s && pthread_cond_timedwait(&state->changed, &state->lock, &until) == 0)
+        continue;
+    pthread_setcancelstate(cancellation, &cancellation);
 }
 
-static void end_work(struct fill_session *s)
+static bool begin_work_locked(struct fill_session *s, bool in_transition)
 {
-    fork_gate_leave();
-    pthread_mutex_lock(&state->lock);
-    s->at_work = s->in_transition = false;
+    if (state->suspended != 0 || state->forking != 0 || state->exiting)
+        return false;
+    state->at_work = s;
+    state->in_transition = in_transition ? s : NULL;
+    state->thread = pthread_self();
+    state->was_waited_for = false;
+    return true;
+}
+
+static void end_work_locked(void)
+{
+    state->at_work = state->in_transition = NULL;
     pthread_cond_broadcast(&state->changed);
+}
+
+/* Waits until the thread is out of the target; false if it still is after wait_ns. The target may fork or exit while it
+ * makes random bytes: then the thread is inside its own fork or exit. */
+static bool is_out_within_locked(int64_t wait_ns)
+{
+    if (state->at_work == NULL || pthread_equal(state->thread, pthread_self()))
+        return true;
+    wait_while_locked(&state->at_work, state->at_work, clock_exact_ns() + wait_ns);
+    return state->at_work == NULL;
+}
+
+/* Nothing of ours stays locked until the fork is made: another handler may wait for a thread that calls us. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&state->lock);
+    state->forking++;
+    if (!state->was_waited_for)
+        state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
+    pthread_mutex_unlock(&state->lock);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_lock(&state->lock);
+    state->forking--;
+    pthread_mutex_unlock(&state->lock);
+}
+
+bool fill_sessions_start(pthread_cond_t *wake)
+{
+    static bool watches_forks; /* in a child too */
+    pthread_condattr_t clock;
+    pthread_mutex_lock(&state->lock);
+    if (!state->started) {
+        pthread_condattr_init(&clock);
+        pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        pthread_cond_init(&state->changed, &clock);
+        pthread_cond_init(wake, &clock);
+        pthread_condattr_destroy(&clock);
+        state->started = true;
+    }
+    if (!watches_forks)
+        watches_forks = pthread_atfork(before_fork, after_fork_in_parent, NULL) == 0;
+    pthread_mutex_unlock(&state->lock);
+    return watches_forks;
+}
+
+void fill_sessions_at_exit(void)
+{
+    pthread_mutex_lock(&state->lock);
+    state->exiting = true;
+    is_out_within_locked(EXIT_WAIT_NS);
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -120,70 +189,74 @@ static bool has_room(const struct slot *slot)
 static CK_RV open_session(const struct slot *slot, CK_SESSION_HANDLE *session, bool *is_read_write)
 {
     CK_RV rv = target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
-    *is_read_write = false;
-    if (rv == CKR_OK || rv == CKR_SESSION_COUNT || rv == CKR_SESSION_READ_WRITE_SO_EXISTS)
-        return rv;
-    *is_read_write = true;
-    return target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL,
-                                   session);
+    *is_read_write =
+        rv != CKR_OK && rv != CKR_SESSION_COUNT && rv != CKR_SESSION_READ_WRITE_SO_EXISTS;
+    return *is_read_write ? target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION,
+                                                    NULL, NULL, session)
+                          : rv;
 }
 
-bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session)
+int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
 {
     struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
-    int64_t now_ns = clock_exact_ns();
-    bool may =
-        atomic_load(&slot->sessions) != 0 && s->suspended + state->suspended == 0 &&
-        !atomic_load(&slot->so_logged_in) &&
-        (is_open || (has_room(slot) && now_ns >= s->retry_at_ns && now_ns >= state->retry_at_ns));
-    if (may)
-        begin_work_locked(s, /* in_transition= */ !is_open);
-    pthread_mutex_unlock(&state->lock);
-    if (!may)
-        return false;
-    if (!fork_gate_enter()) {
-        end_work(s);
-        return false;
+    int64_t wait_ns = s->retry_at_ns - clock_exact_ns();
+    if (wait_ns <= 0) {
+        bool may = atomic_load(&slot->sessions) != 0 && !atomic_load(&slot->so_logged_in) &&
+                   (is_open || has_room(slot));
+        wait_ns = may && begin_work_locked(s, !is_open) ? 0 : LOOK_AGAIN_AFTER_NS;
     }
-    if (is_open)
-        return true;
+    pthread_mutex_unlock(&state->lock);
+    if (is_open || wait_ns != 0)
+        return wait_ns;
 
-    bool is_read_write = false;
+    bool is_read_write;
     CK_RV rv = open_session(slot, session, &is_read_write);
     pthread_mutex_lock(&state->lock);
     set_locked(s, rv == CKR_OK ? *session : CK_INVALID_HANDLE);
     s->is_read_write = is_read_write;
-    s->in_transition = false;
-    s->retry_at_ns = rv == CKR_OK ? 0 : clock_exact_ns() + RETRY_NS;
+    state->in_transition = NULL;
     pthread_cond_broadcast(&state->changed);
+    if (rv != CKR_OK) {
+        s->retry_at_ns = clock_exact_ns() + REOPEN_AFTER_NS;
+        end_work_locked();
+    }
     pthread_mutex_unlock(&state->lock);
     if (rv == CKR_OK)
-        return true;
-    end_work(s);
+        return 0;
     slot_note_code(slot, rv);
-    log_write(
-        LOG_LEVEL_INFO,
-        "slot %lu: no session for the background thread, code 0x%lx; the pool is filled on the "
-        "application's calls",
-        slot->id, rv);
-    return false;
+    log_write(LOG_LEVEL_INFO,
+              "slot %lu: no session for the background thread, code 0x%lx; the pool is filled on "
+              "the application's calls",
+              slot->id, rv);
+    return REOPEN_AFTER_NS;
 }
 
-void fill_session_done(struct slot *slot, CK_RV rv)
+void fill_session_end(struct slot *slot, CK_RV rv)
 {
     struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
-    set_locked(s, rv != CKR_OK && session_is_gone(rv) ? CK_INVALID_HANDLE : s->handle);
+    if (rv != CKR_OK)
+        s->retry_at_ns = clock_exact_ns() + RETRY_AFTER_NS;
+    if (rv != CKR_OK && session_is_gone(rv))
+        set_locked(s, CK_INVALID_HANDLE);
+    end_work_locked();
     pthread_mutex_unlock(&state->lock);
-    end_work(s);
     slot_note_code(slot, rv);
 }
 
+static CK_SESSION_HANDLE take_locked(struct fill_session *s)
+{
+    CK_SESSION_HANDLE session = s->handle;
+    if (session != CK_INVALID_HANDLE)
+        set_locked(s, CK_INVALID_HANDLE);
+    return session;
+}
+
 /* Closes what was taken from s. A session that the token does not close is kept, because it is still in the way. */
-static bool close_session(struct fill_session *s, CK_SESSION_HANDLE session)
+static bool close_taken(struct fill_session *s, CK_SESSION_HANDLE session)
 {
     if (session == CK_INVALID_HANDLE)
         return false;
@@ -196,96 +269,69 @@ static bool close_session(struct fill_session *s, CK_SESSION_HANDLE session)
     return false;
 }
 
-static CK_SESSION_HANDLE take_locked(struct fill_session *s)
+bool fill_sessions_close(void)
 {
-    CK_SESSION_HANDLE session = s->handle;
-    if (session != CK_INVALID_HANDLE)
-        set_locked(s, CK_INVALID_HANDLE);
-    return session;
-}
-
-int64_t fill_session_close_idle(struct slot *slot, int64_t idle_ns)
-{
-    struct fill_session *s = &state->of[slot->number];
-    int64_t now_ns = clock_exact_ns();
-    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
-    pthread_mutex_lock(&state->lock);
-    int64_t due_ns = s->handle != CK_INVALID_HANDLE ? s->used_ns + idle_ns : INT64_MAX;
-    bool is_due = due_ns <= now_ns && s->suspended + state->suspended == 0;
-    if (is_due)
-        begin_work_locked(s, /* in_transition= */ true);
-    pthread_mutex_unlock(&state->lock);
-    if (!is_due)
-        return due_ns;
-    if (fork_gate_enter()) {
-        pthread_mutex_lock(&state->lock);
-        session = take_locked(s);
-        pthread_mutex_unlock(&state->lock);
-        close_session(s, session);
-    }
-    end_work(s);
-    return now_ns + NS_PER_MS;
-}
-
-/* Takes the session of each slot from..upto as soon as the filler's thread is not in the target for it, and closes it.
- * Returns whether there was one. */
-static bool close_sessions(unsigned from, unsigned upto)
-{
-    bool closed = false;
-    for (unsigned i = from; i < upto; i++) {
+    bool may = true;
+    unsigned count = slots_count();
+    for (unsigned i = 0; i < count && may; i++) {
         struct fill_session *s = &state->of[i];
         pthread_mutex_lock(&state->lock);
-        while (s->at_work)
-            pthread_cond_wait(&state->changed, &state->lock);
+        may = begin_work_locked(s, /* in_transition= */ true);
+        CK_SESSION_HANDLE session = may ? take_locked(s) : CK_INVALID_HANDLE;
+        pthread_mutex_unlock(&state->lock);
+        close_taken(s, session);
+        pthread_mutex_lock(&state->lock);
+        end_work_locked();
+        pthread_mutex_unlock(&state->lock);
+    }
+    return may;
+}
+
+/* Closes the slot's session (NULL: those of all slots) as soon as the thread is not in the target for it. Returns
+ * whether there was one. None is opened before retry_at_ns. */
+static bool close_sessions(const struct slot *slot, int64_t retry_at_ns)
+{
+    bool closed = false;
+    unsigned upto = slot != NULL ? slot->number + 1 : slots_count();
+    for (unsigned i = slot != NULL ? slot->number : 0; i < upto; i++) {
+        struct fill_session *s = &state->of[i];
+        pthread_mutex_lock(&state->lock);
+        if (s->retry_at_ns < retry_at_ns)
+            s->retry_at_ns = retry_at_ns;
+        wait_while_locked(&state->at_work, s, INT64_MAX);
         CK_SESSION_HANDLE session = take_locked(s);
         pthread_mutex_unlock(&state->lock);
-        closed = close_session(s, session) || closed;
+        closed = close_taken(s, session) || closed;
     }
     return closed;
 }
 
-static void add_suspended(const struct slot *slot, int more)
-{
-    pthread_mutex_lock(&state->lock);
-    if (slot != NULL)
-        state->of[slot->number].suspended += more;
-    else
-        state->suspended += more;
-    pthread_mutex_unlock(&state->lock);
-}
-
 void fill_session_suspend(const struct slot *slot)
 {
-    add_suspended(slot, 1);
-    if (slot != NULL)
-        close_sessions(slot->number, slot->number + 1);
-    else
-        close_sessions(0, slots_count());
+    pthread_mutex_lock(&state->lock);
+    state->suspended++;
+    pthread_mutex_unlock(&state->lock);
+    close_sessions(slot, /* retry_at_ns= */ 0);
 }
 
-void fill_session_resume(const struct slot *slot)
+void fill_session_resume(void)
 {
-    add_suspended(slot, -1);
+    pthread_mutex_lock(&state->lock);
+    state->suspended--;
+    pthread_mutex_unlock(&state->lock);
 }
 
 bool fill_sessions_release_all(void)
 {
-    pthread_mutex_lock(&state->lock);
-    state->retry_at_ns = clock_exact_ns() + RETRY_NS;
-    pthread_mutex_unlock(&state->lock);
-    return close_sessions(0, slots_count());
+    return close_sessions(NULL, clock_exact_ns() + REOPEN_AFTER_NS);
 }
 
-struct fill_session_view fill_session_view(struct slot *slot, int64_t until_ns)
+struct fill_session_view fill_session_view(const struct slot *slot, int64_t until_ns)
 {
     const struct fill_session *s = &state->of[slot->number];
-    const struct timespec pause = {.tv_nsec = NS_PER_MS / 10};
-    for (;;) {
-        pthread_mutex_lock(&state->lock);
-        struct fill_session_view view = {s->handle, s->is_read_write, s->in_transition};
-        pthread_mutex_unlock(&state->lock);
-        if (!view.in_transition || clock_exact_ns() >= until_ns)
-            return view;
-        nanosleep(&pause, NULL);
-    }
+    pthread_mutex_lock(&state->lock);
+    wait_while_locked(&state->in_transition, s, until_ns);
+    struct fill_session_view view = {s->handle, s->is_read_write, state->in_transition == s};
+    pthread_mutex_unlock(&state->lock);
+    return view;
 }

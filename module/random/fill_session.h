@@ -1,11 +1,17 @@
-/* fill_session.h - the filler's own session on a slot, which the application does not notice.
+/* fill_session.h - the filler's own session on a slot, which the application does not notice, and when the filler's
+ * thread may be in the target: not while the application forks, and not at exit.
  *
- * There is at most one for a slot. It is open only while there is demand, and only where the application has a
+ * There is at most one session for a slot. It is open only while there is demand, and only where the application has a
  * session open. Functions of the first group are called around the application's calls, on its threads.
+ *
+ * A fork while the thread is in the target would leave the target's own locks held in the child for ever. So a fork
+ * waits until it is out: for a quarter of a second, and once for each call, because a token that hangs must not hold up
+ * every fork.
  */
 #ifndef P11_PROXY_FILL_SESSION_H
 #define P11_PROXY_FILL_SESSION_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +23,7 @@
  * it, waiting for the one call that it may be in, and keeps it closed until _resume(). Nests. NULL: those of all slots,
  * because the call's slot is not known. */
 void fill_session_suspend(const struct slot *slot);
-void fill_session_resume(const struct slot *slot);
+void fill_session_resume(void);
 
 /* The token has no session left for the application: closes those of all slots, and opens none for a while. Returns
  * whether there was one. */
@@ -44,7 +50,7 @@ struct fill_session_view {
 };
 
 /* As it is now, or as soon as it is not in transition, at the latest at until_ns of clock_exact_ns(). */
-struct fill_session_view fill_session_view(struct slot *slot, int64_t until_ns);
+struct fill_session_view fill_session_view(const struct slot *slot, int64_t until_ns);
 
 /* The token gave this handle to the application, so it had lost the session of that handle. */
 void fill_session_was_lost(CK_SESSION_HANDLE handle);
@@ -52,15 +58,23 @@ void fill_session_was_lost(CK_SESSION_HANDLE handle);
 /* All are gone with the target's state: it was finalized. */
 void fill_sessions_forget(void);
 
-/*
- * For the filler's thread. _acquire() begins one call on the slot's session, which is opened if need be; false if none
- * may be had now. On true the caller makes at most one call and ends it with _done(), rv being the token's answer.
- */
-bool fill_session_acquire(struct slot *slot, CK_SESSION_HANDLE *session);
-void fill_session_done(struct slot *slot, CK_RV rv);
+/* At exit(): lets the thread in no more, and waits up to a second until it is out. */
+void fill_sessions_at_exit(void);
 
-/* Closes the session if it was not used for idle_ns. Returns when, on clock_exact_ns()'s clock, to ask again; INT64_MAX
- * if there is none. For the filler's thread. */
-int64_t fill_session_close_idle(struct slot *slot, int64_t idle_ns);
+/*
+ * For the filler's thread. _begin() begins one call on the slot's session, which is opened if need be. It returns 0, or
+ * how long to wait before the next try. On 0 the caller makes at most one call and ends it with _end(), rv being the
+ * token's answer.
+ */
+int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session);
+void fill_session_end(struct slot *slot, CK_RV rv);
+
+/* Closes all, for the filler's thread, which may end then. False if it may not: not now, and never at exit, because its
+ * end would run what the target keeps for each thread, while the target itself is being torn down. */
+bool fill_sessions_close(void);
+
+/* Before the thread is made: registers the fork handlers and, once in a process, sets *wake up for waits by
+ * clock_exact_ns(). False if there is no memory for that. */
+bool fill_sessions_start(pthread_cond_t *wake);
 
 #endif

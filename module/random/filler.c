@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "random/fill_session.h"
-#include "random/fork_gate.h"
 #include "random/sizing.h"
 #include "random/source.h"
 #include "state/counters.h"
@@ -21,14 +20,11 @@
 enum { STACK_BYTES = 1024 * 1024 };
 
 static const int64_t END_AFTER_NS = 2 * NS_PER_S;
-static const int64_t IDLE_SESSION_NS = 1 * NS_PER_S;
 /* How long the application must have left the slot alone: so many times what a fetch takes, because a token that does
  * one thing at a time keeps the next call waiting for that long. */
 enum { QUIET_FETCHES = 8 };
 static const int64_t SHORTEST_QUIET_NS = 1 * NS_PER_MS;
 static const int64_t LONGEST_QUIET_NS = 256 * NS_PER_MS;
-static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
-static const int64_t LONGEST_PAUSE_NS = 10 * NS_PER_S;
 
 enum thread_state {
     THREAD_NONE,
@@ -43,50 +39,39 @@ struct demand {
     _Atomic int64_t read_ahead_ns; /* when one did last, 0: never */
     /* The thread's own: */
     unsigned calls_seen;
-    int64_t used_ns;  /* when the application was seen to have used the slot */
-    int64_t pause_ns; /* how long it paused after the last failure, 0: none since one that worked */
-    int64_t retry_at_ns;
+    int64_t used_ns; /* when the application was seen to have used the slot */
 };
 
 static struct filler {
-    pthread_mutex_t lock; /* guards what follows, up to waiting */
+    pthread_mutex_t lock; /* guards what follows, up to permitted */
     pthread_cond_t wake;
     pthread_t thread;
     bool stopping;
+    bool woken;        /* a slot is in demand since the thread looked last */
     atomic_uint state; /* enum thread_state; changes under the lock */
     atomic_bool permitted;
-    atomic_uint wake_count; /* moves on when a slot is in demand */
-    atomic_bool waiting;    /* the thread sleeps, or is about to */
     struct demand demands[SLOTS_MAX];
 } * filler;
+IN_WIPED_MEMORY(filler, 1)
 
 /* In ordinary memory: a child is as pinned as its parent. */
 static atomic_bool pinned;
 
-IN_WIPED_MEMORY(filler, 1)
-
 /* How long to leave the slot alone because the application uses it; 0 if it does not. */
-static int64_t back_off(struct slot *slot, struct demand *demand, int64_t now_ns)
+static int64_t back_off(struct slot *slot, struct demand *demand)
 {
     unsigned calls;
+    int64_t now_ns = clock_exact_ns();
     if (!in_call_none(slot, &calls) || atomic_load(&slot->operations) != 0 ||
         calls != demand->calls_seen)
         demand->used_ns = now_ns;
     demand->calls_seen = calls;
-    int64_t quiet_ns = QUIET_FETCHES * sizing_call_ns(slot);
+    int64_t quiet_ns = QUIET_FETCHES * sizing_read(slot).call_ns;
     quiet_ns = quiet_ns < SHORTEST_QUIET_NS  ? SHORTEST_QUIET_NS
                : quiet_ns > LONGEST_QUIET_NS ? LONGEST_QUIET_NS
                                              : quiet_ns;
     int64_t until_ns = demand->used_ns != 0 ? demand->used_ns + quiet_ns : 0;
     return until_ns > now_ns ? until_ns - now_ns : 0;
-}
-
-static int64_t pause_after_failure(struct demand *demand, int64_t now_ns)
-{
-    int64_t pause_ns = demand->pause_ns == 0 ? FIRST_PAUSE_NS : demand->pause_ns * 2;
-    demand->pause_ns = pause_ns < LONGEST_PAUSE_NS ? pause_ns : LONGEST_PAUSE_NS;
-    demand->retry_at_ns = now_ns + demand->pause_ns;
-    return demand->pause_ns;
 }
 
 /* Fills the slot's pool. Returns how long to wait before going on with it, 0 if there is nothing to go on with. */
@@ -97,19 +82,13 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
     while (more && pool_is_low(pool) && atomic_load(&filler->permitted)) {
         CK_SESSION_HANDLE session;
         CK_RV rv = CKR_OK;
-        int64_t now_ns = clock_exact_ns();
-        int64_t wait_ns = back_off(slot, demand, now_ns);
-        if (wait_ns == 0 && now_ns < demand->retry_at_ns)
-            wait_ns = demand->retry_at_ns - now_ns;
+        int64_t wait_ns = back_off(slot, demand);
+        if (wait_ns == 0)
+            wait_ns = fill_session_begin(slot, &session);
         if (wait_ns != 0)
             return wait_ns;
-        if (!fill_session_acquire(slot, &session))
-            return 0;
         more = source_fill(slot, pool, session, &rv);
-        fill_session_done(slot, rv);
-        if (rv != CKR_OK)
-            return pause_after_failure(demand, now_ns);
-        demand->pause_ns = 0;
+        fill_session_end(slot, rv);
         count_pool(slot);
     }
     return 0;
@@ -122,70 +101,49 @@ static int64_t service_all(bool *demanded)
     unsigned count = slots_count();
     *demanded = false;
     for (unsigned i = 0; i < count; i++) {
-        struct slot *slot = slot_at(i);
         struct demand *demand = &filler->demands[i];
-        if (atomic_exchange(&demand->wanted, false)) {
-            int64_t wait_ns = service_slot(slot, demand);
-            *demanded = *demanded || wait_ns == 0;
-            if (wait_ns != 0) {
-                atomic_store(&demand->wanted, true);
-                wait_ns += clock_exact_ns();
-                next_ns = wait_ns < next_ns ? wait_ns : next_ns;
-            }
+        if (!atomic_exchange(&demand->wanted, false))
+            continue;
+        int64_t wait_ns = service_slot(slot_at(i), demand);
+        *demanded = *demanded || wait_ns == 0;
+        if (wait_ns != 0) {
+            atomic_store(&demand->wanted, true);
+            wait_ns += clock_exact_ns();
+            next_ns = wait_ns < next_ns ? wait_ns : next_ns;
         }
-        int64_t close_ns = fill_session_close_idle(slot, IDLE_SESSION_NS);
-        next_ns = close_ns < next_ns ? close_ns : next_ns;
     }
     return next_ns;
 }
 
-/* Sleeps until a slot is in demand, or until until_ns. */
-static void wait_locked(int64_t until_ns)
+/* Sleeps until a slot is in demand, at the latest until until_ns. Returns whether the thread is to go on. */
+static bool wait_for_demand(bool ends, int64_t until_ns)
 {
     struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
-    if (!filler->stopping)
+    pthread_mutex_lock(&filler->lock);
+    if (!ends && !filler->woken && !filler->stopping)
         pthread_cond_timedwait(&filler->wake, &filler->lock, &until);
-}
-
-static void close_sessions(void)
-{
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
-        fill_session_close_idle(slot_at(i), /* idle_ns= */ 0);
+    bool goes_on = (!ends || filler->woken) && !filler->stopping;
+    filler->woken = false;
+    if (!goes_on && !filler->stopping)
+        atomic_store(&filler->state, THREAD_ENDED);
+    pthread_mutex_unlock(&filler->lock);
+    return goes_on;
 }
 
 static void *run(void *unused)
 {
-    int64_t demand_ns = clock_exact_ns();
-    bool ends = false;
-    (void)unused;
+    int64_t end_ns = clock_exact_ns() + END_AFTER_NS;
+    bool goes_on = true;
     pthread_setname_np(pthread_self(), "p11-proxy-fill");
-    while (!ends) {
+    while (goes_on) {
         bool demanded;
-        unsigned seen = atomic_load(&filler->wake_count);
         int64_t next_ns = service_all(&demanded);
         int64_t now_ns = clock_exact_ns();
         if (demanded)
-            demand_ns = now_ns;
-        /* At exit it does not end: its end would run what the target keeps for each thread, while the target itself
-         * is being torn down. */
-        ends = now_ns >= demand_ns + END_AFTER_NS && !fork_gate_is_closed();
-        if (ends)
-            close_sessions();
-        if (next_ns > demand_ns + END_AFTER_NS)
-            next_ns = demand_ns + END_AFTER_NS;
-        pthread_mutex_lock(&filler->lock);
-        /* waiting is set before wake_count is read; filler_wants_fill() raises wake_count before it reads waiting, so
-         * one of them sees the other. */
-        atomic_store(&filler->waiting, true);
-        bool is_awaited = atomic_load(&filler->wake_count) != seen;
-        if (!ends && !is_awaited)
-            wait_locked(next_ns > now_ns ? next_ns : now_ns + NS_PER_S);
-        atomic_store(&filler->waiting, false);
-        ends = (ends && !is_awaited) || filler->stopping;
-        if (ends && !filler->stopping)
-            atomic_store(&filler->state, THREAD_ENDED);
-        pthread_mutex_unlock(&filler->lock);
+            end_ns = now_ns + END_AFTER_NS;
+        bool ends = now_ns >= end_ns && fill_sessions_close();
+        int64_t look_ns = now_ns < end_ns ? end_ns : now_ns + NS_PER_S;
+        goes_on = wait_for_demand(ends, next_ns < look_ns ? next_ns : look_ns);
     }
     return unused;
 }
@@ -236,13 +194,10 @@ bool filler_has_pinned(void)
 static int make_thread_locked(void)
 {
     pthread_attr_t attributes;
-    pthread_condattr_t clock;
     size_t stack_bytes;
     sigset_t all;
     sigset_t callers;
-    if (!pin())
-        return ENOTSUP;
-    if (!fork_gate_watch())
+    if (!fill_sessions_start(&filler->wake))
         return ENOMEM;
     int rc = pthread_attr_init(&attributes);
     if (rc != 0)
@@ -251,10 +206,6 @@ static int make_thread_locked(void)
     pthread_attr_getstacksize(&attributes, &stack_bytes);
     if (stack_bytes < STACK_BYTES)
         pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&filler->wake, &clock);
-    pthread_condattr_destroy(&clock);
     /* It inherits the mask, so that no handler of the application runs on it. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &callers);
@@ -268,13 +219,14 @@ static int make_thread_locked(void)
 static void start(void)
 {
     int rc = 0;
+    bool pins = pin(); /* with the loader's lock, so before ours */
     pthread_mutex_lock(&filler->lock);
     unsigned before = atomic_load(&filler->state);
     if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
         if (before == THREAD_ENDED)
             pthread_join(filler->thread, NULL);
         filler->stopping = false;
-        rc = make_thread_locked();
+        rc = pins ? make_thread_locked() : ENOTSUP;
         atomic_store(&filler->state, rc == 0 ? THREAD_RUNNING : THREAD_NONE);
         atomic_store(&filler->permitted, rc == 0);
     }
@@ -292,12 +244,10 @@ void filler_wants_fill(struct slot *slot)
     if (!atomic_load(&demand->lasting) || !atomic_load(&filler->permitted))
         return;
     if (!atomic_exchange(&demand->wanted, true)) {
-        atomic_fetch_add(&filler->wake_count, 1);
-        if (atomic_load(&filler->waiting)) {
-            pthread_mutex_lock(&filler->lock);
-            pthread_cond_signal(&filler->wake);
-            pthread_mutex_unlock(&filler->lock);
-        }
+        pthread_mutex_lock(&filler->lock);
+        filler->woken = true;
+        pthread_cond_signal(&filler->wake);
+        pthread_mutex_unlock(&filler->lock);
     }
     if (atomic_load(&filler->state) != THREAD_RUNNING)
         start();
@@ -323,21 +273,8 @@ void filler_permit(bool permitted)
     atomic_store(&filler->permitted, permitted);
 }
 
-/* A draw that is on its way out may look at it. */
-static void forget(struct demand *demand)
-{
-    atomic_store(&demand->wanted, false);
-    atomic_store(&demand->lasting, false);
-    atomic_store(&demand->read_ahead_ns, 0);
-    demand->calls_seen = 0;
-    demand->used_ns = 0;
-    demand->pause_ns = 0;
-    demand->retry_at_ns = 0;
-}
-
 bool filler_stop(void)
 {
-    int saved_errno = errno;
     bool was_permitted = atomic_load(&filler->permitted);
     pthread_mutex_lock(&filler->lock);
     bool is_there = atomic_load(&filler->state) != THREAD_NONE;
@@ -348,9 +285,14 @@ bool filler_stop(void)
     if (is_there)
         pthread_join(filler->thread, NULL);
     atomic_store(&filler->state, THREAD_NONE);
+    /* A draw that is on its way out may look at them. */
     unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
-        forget(&filler->demands[i]);
-    errno = saved_errno;
+    for (unsigned i = 0; i < count; i++) {
+        struct demand *demand = &filler->demands[i];
+        atomic_store(&demand->wanted, false);
+        atomic_store(&demand->lasting, false);
+        atomic_store(&demand->read_ahead_ns, 0);
+        demand->used_ns = 0;
+    }
     return was_permitted;
 }

@@ -17,20 +17,14 @@
 /* A smaller call saves the application no call of its own. */
 enum { LEAST_FILL_BYTES = 64 };
 
-static CK_RV ask_of(const struct p11_functions *functions, struct slot *slot,
-                    CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
+static CK_RV ask(const struct p11_functions *functions, struct slot *slot,
+                 CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     unsigned place = random_call_begin();
     CK_RV rv = functions->C_GenerateRandom(session, buf, len_bytes);
     random_call_end(place);
     count_call(slot, len_bytes, rv);
     return rv;
-}
-
-/* For a pool, whose bytes are served through all lists. */
-static CK_RV ask(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
-{
-    return ask_of(target(), slot, session, buf, len_bytes);
 }
 
 /* The token would give nothing now, so what is held from before must not be served either. */
@@ -43,17 +37,9 @@ static bool is_refused_to_all(CK_RV rv)
 /* The code tells of something that no other size cures. */
 static bool is_about_state(CK_RV rv)
 {
-    switch (rv) {
-    case CKR_SESSION_HANDLE_INVALID:
-    case CKR_SESSION_CLOSED:
-    case CKR_DEVICE_REMOVED:
-    case CKR_TOKEN_NOT_PRESENT:
-    case CKR_CRYPTOKI_NOT_INITIALIZED:
-    case CKR_OPERATION_ACTIVE:
-        return true;
-    default:
-        return false;
-    }
+    return rv == CKR_SESSION_HANDLE_INVALID || rv == CKR_SESSION_CLOSED ||
+           rv == CKR_DEVICE_REMOVED || rv == CKR_TOKEN_NOT_PRESENT ||
+           rv == CKR_CRYPTOKI_NOT_INITIALIZED || rv == CKR_OPERATION_ACTIVE;
 }
 
 /* Records what the tests say of an answer of len_bytes: what is wrong, or NULL. Returns the code that its caller gets. */
@@ -83,81 +69,64 @@ static CK_RV record_health(struct slot *slot, const char *wrong, size_t len_byte
     return CKR_DEVICE_ERROR;
 }
 
-static const char *test(struct pool *pool, const uint8_t *bytes, size_t len_bytes)
+/* A call for bytes that are tested, and after a first alarm another one, which decides. It is for a pool, whose bytes
+ * are served through all lists. *took_ns: how long it lasted. */
+static CK_RV ask_and_test(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
+                          uint8_t *bytes, size_t len_bytes, int64_t *took_ns)
 {
-    return SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : NULL;
-}
-
-/* One fetch. False if none is wanted. */
-static bool fetch_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                       size_t most_bytes, uint8_t *buf, size_t len_bytes, size_t *asked_bytes,
-                       size_t *got_bytes, CK_RV *rv)
-{
-    struct pool_fetch fetch;
-    size_t good_bytes = 0;
-    pool_fill_up(pool, sizing_is_flat(slot));
-    if (!pool_fetch_begin(pool, most_bytes, len_bytes, &fetch))
-        return false;
-    unsigned calls_before, calls_after;
-    bool was_alone = in_call_none(slot, &calls_before);
-    int64_t begun_ns = clock_exact_ns();
-    *rv = ask(slot, session, fetch.bytes, fetch.len_bytes);
-    int64_t took_ns = clock_exact_ns() - begun_ns;
-    was_alone = in_call_none(slot, &calls_after) && was_alone && calls_after == calls_before;
-    PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
-    *asked_bytes = fetch.len_bytes;
-    if (*rv == CKR_OK) {
-        sizing_accepted(slot, fetch.len_bytes, took_ns > 0 ? took_ns : 1, was_alone);
-        count_fetch(slot, fetch.len_bytes, took_ns, sizing_call_bytes(slot));
-        *rv = record_health(slot, test(pool, fetch.bytes, fetch.len_bytes), fetch.len_bytes);
-        good_bytes = *rv == CKR_OK ? fetch.len_bytes : 0;
+    CK_RV rv = CKR_DEVICE_ERROR;
+    for (int tries = 0; tries < 2; tries++) {
+        health_prefill(bytes, len_bytes);
+        int64_t begun_ns = clock_exact_ns();
+        rv = ask(target(), slot, session, bytes, len_bytes);
+        *took_ns = clock_exact_ns() - begun_ns;
+        if (rv != CKR_OK)
+            return rv;
+        sizing_accepted(slot, len_bytes, *took_ns);
+        rv = record_health(
+            slot, SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : NULL,
+            len_bytes);
+        if (rv == CKR_OK || atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+            return rv;
     }
-    *got_bytes = pool_fetch_end(pool, &fetch, good_bytes, buf, len_bytes);
-    return true;
-}
-
-/* A fetch, and after the first alarm another one, which decides. */
-static bool fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                  size_t most_bytes, uint8_t *buf, size_t len_bytes, size_t *asked_bytes,
-                  size_t *got_bytes, CK_RV *rv)
-{
-    bool fetched =
-        fetch_once(slot, pool, session, most_bytes, buf, len_bytes, asked_bytes, got_bytes, rv);
-    if (fetched && *rv == CKR_DEVICE_ERROR && atomic_load(&slot->health) == SLOT_HEALTH_SUSPECT)
-        fetch_once(slot, pool, session, most_bytes, buf, len_bytes, asked_bytes, got_bytes, rv);
-    return fetched;
-}
-
-/* One call for len_bytes, or for least_bytes if that is more. */
-static CK_RV ask_once(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
-                      size_t len_bytes, size_t least_bytes)
-{
-    uint8_t bytes[POOL_TAKE_MAX];
-    size_t asked_bytes =
-        least_bytes > len_bytes && least_bytes <= sizeof bytes ? least_bytes : len_bytes;
-    health_prefill(bytes, asked_bytes);
-    CK_RV rv = ask(slot, session, bytes, asked_bytes);
-    if (rv == CKR_OK)
-        rv = record_health(slot, test(pool, bytes, asked_bytes), asked_bytes);
-    if (rv == CKR_OK)
-        memcpy(buf, bytes, len_bytes);
-    wipe_bytes(bytes, asked_bytes);
     return rv;
 }
 
-/* The request in calls of a size that is given. */
+/* One fetch for pool, of which up to len_bytes are the caller's. *asked_bytes is 0 if none is wanted. */
+static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                   size_t len_bytes, size_t *asked_bytes, size_t *got_bytes)
+{
+    struct sizes sizes = sizing_read(slot);
+    struct pool_fetch fetch;
+    int64_t took_ns;
+    *asked_bytes = *got_bytes = 0;
+    pool_fill_up(pool, sizes.is_flat);
+    if (sizes.is_paused || !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, &fetch))
+        return CKR_OK;
+    *asked_bytes = fetch.len_bytes;
+    CK_RV rv = ask_and_test(slot, pool, session, fetch.bytes, fetch.len_bytes, &took_ns);
+    PROBE(refill, slot->id, fetch.len_bytes, took_ns, rv);
+    if (rv == CKR_OK)
+        count_fetch(slot, fetch.len_bytes, took_ns, sizing_read(slot).call_bytes);
+    *got_bytes = pool_fetch_end(pool, &fetch, rv == CKR_OK ? fetch.len_bytes : 0, buf, len_bytes);
+    return rv;
+}
+
+/* The request in calls of at most most_bytes, none smaller than least_bytes. */
 static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
                           uint8_t *buf, size_t len_bytes, size_t most_bytes, size_t least_bytes)
 {
+    uint8_t bytes[POOL_TAKE_MAX];
+    int64_t took_ns;
     CK_RV rv = CKR_OK;
     for (size_t done = 0; rv == CKR_OK && done < len_bytes; done += most_bytes) {
         size_t left = len_bytes - done;
         size_t step = left < most_bytes ? left : most_bytes;
-        rv = ask_once(slot, pool, session, buf + done, step, least_bytes);
-        if (rv == CKR_DEVICE_ERROR && atomic_load(&slot->health) == SLOT_HEALTH_SUSPECT)
-            rv = ask_once(slot, pool, session, buf + done, step, least_bytes);
-        if (rv != CKR_OK)
-            wipe_bytes(buf, done);
+        size_t asked_bytes = step > least_bytes ? step : least_bytes;
+        rv = ask_and_test(slot, pool, session, bytes, asked_bytes, &took_ns);
+        if (rv == CKR_OK)
+            memcpy(buf + done, bytes, step);
+        wipe_bytes(bytes, asked_bytes);
     }
     return rv;
 }
@@ -170,7 +139,7 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
     uint8_t bytes[POOL_TAKE_MAX];
     CK_RV rv = CKR_FUNCTION_FAILED;
     for (size_t size = sizeof bytes; size >= 8; size /= 2) {
-        rv = ask(slot, session, bytes, size);
+        rv = ask(target(), slot, session, bytes, size);
         wipe_bytes(bytes, size);
         if (rv == CKR_OK) {
             sizing_found(slot, size, len_bytes);
@@ -182,24 +151,18 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
     return rv;
 }
 
-/* The request without the pool. */
+/* The request without the pool: as it is, unless the token is known to refuse that. */
 static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
                           uint8_t *buf, size_t len_bytes)
 {
-    size_t most_bytes;
-    size_t least_bytes;
-    sizing_of_request(slot, len_bytes, &most_bytes, &least_bytes);
-    CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, least_bytes);
-    if (rv == CKR_OK) {
-        sizing_accepted(slot, len_bytes < most_bytes ? len_bytes : most_bytes, /* took_ns= */ 0,
-                        /* was_alone= */ false);
-        return rv;
-    }
-    if (atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))
+    struct sizes sizes = sizing_read(slot);
+    size_t most_bytes = len_bytes < sizes.limit_bytes ? len_bytes : sizes.call_bytes;
+    CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, sizes.least_bytes);
+    if (rv == CKR_OK || atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))
         return rv;
     if (is_refused_to_all(rv))
         slot_invalidate(slot, SLOT_RANDOM_REFUSED);
-    else if (!sizing_is_failing(slot)) {
+    else if (!sizes.is_failing) {
         sizing_failed(slot, len_bytes);
         if (ask_in_other_size(slot, pool, session, buf, len_bytes) == CKR_OK)
             return CKR_OK;
@@ -211,22 +174,16 @@ static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
 CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SESSION_HANDLE session,
                   uint8_t *buf, size_t len_bytes)
 {
-    size_t done = 0;
+    size_t done = 0, asked_bytes = 0, got_bytes = reads_ahead;
     CK_RV rv = CKR_OK;
     if (atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
         return CKR_DEVICE_ERROR;
-    while (reads_ahead && done < len_bytes && rv == CKR_OK) {
-        size_t asked_bytes = 0, got_bytes = 0;
-        size_t call_bytes = sizing_call_bytes(slot);
-        if (call_bytes == 0 || !fetch(slot, pool, session, call_bytes, buf + done, len_bytes - done,
-                                      &asked_bytes, &got_bytes, &rv))
-            break;
+    while (got_bytes != 0 && done < len_bytes) {
+        rv = fetch(slot, pool, session, buf + done, len_bytes - done, &asked_bytes, &got_bytes);
         done += got_bytes;
-        if (rv != CKR_OK && atomic_load(&slot->health) == SLOT_HEALTH_OK && !is_about_state(rv))
-            sizing_failed(slot, asked_bytes);
-        else if (got_bytes == 0)
-            break;
     }
+    if (rv != CKR_OK && atomic_load(&slot->health) == SLOT_HEALTH_OK && !is_about_state(rv))
+        sizing_failed(slot, asked_bytes);
     /* A fetch that failed asked for more than the caller did. What the caller asked for decides, unless the generator
      * has failed meanwhile, perhaps in another thread's call. */
     if (done < len_bytes)
@@ -241,21 +198,23 @@ CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SES
 bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, CK_RV *rv)
 {
     size_t asked_bytes, got_bytes;
-    size_t call_bytes = sizing_call_bytes(slot);
-    return call_bytes >= LEAST_FILL_BYTES && atomic_load(&slot->health) != SLOT_HEALTH_FAILED &&
-           fetch(slot, pool, session, call_bytes, NULL, 0, &asked_bytes, &got_bytes, rv);
+    if (sizing_read(slot).call_bytes < LEAST_FILL_BYTES ||
+        atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+        return false;
+    *rv = fetch(slot, pool, session, NULL, 0, &asked_bytes, &got_bytes);
+    return asked_bytes != 0;
 }
 
 CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,
                      CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
     if (buf == NULL || len_bytes <= FORWARD_CALL_MAX || !settings()->pool)
-        return ask_of(functions, slot, session, buf, len_bytes);
+        return ask(functions, slot, session, buf, len_bytes);
     CK_RV rv = CKR_OK;
     for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes; done += FORWARD_CALL_MAX) {
         CK_ULONG left = len_bytes - done;
-        rv = ask_of(functions, slot, session, buf + done,
-                    left < FORWARD_CALL_MAX ? left : FORWARD_CALL_MAX);
+        rv = ask(functions, slot, session, buf + done,
+                 left < FORWARD_CALL_MAX ? left : FORWARD_CALL_MAX);
         if (rv != CKR_OK)
             wipe_bytes(buf, done);
     }

@@ -1,7 +1,6 @@
 /* test_sizing.c - which sizes a token takes, and how long its calls last, is learned from what it does, not from what it says. */
 #include "served.h"
 
-#include <pthread.h>
 #include <time.h>
 
 #include "clock.h"
@@ -195,36 +194,6 @@ TEST_EACH(calls_grow_where_bytes_cost_nothing, 0, 2)
     begin_timed(lasts[_i]);
     for (int i = 0; i < 20; i++)
         draw(session, 32, 32 * KIB);
-    clock_true();
-    ck_assert_uint_gt(target_longest_request(), 48 * KIB);
-    served_once(80 * KIB);
-}
-
-static void *sign(void *unused)
-{
-    CK_MECHANISM mechanism = {CKM_RSA_PKCS, NULL, 0};
-    CK_BYTE signature[32];
-    CK_ULONG len_bytes = sizeof signature;
-    CK_SESSION_HANDLE signing = open_session(0, 0);
-    EXPECT(fn->C_SignInit(signing, &mechanism, 1), CKR_OK);
-    EXPECT(fn->C_Sign(signing, signature, 4, signature, &len_bytes), CKR_OK);
-    return unused;
-}
-
-/* A card does one thing at a time, so each call waits until a signature is made. */
-TEST(calls_grow_though_they_wait_for_others)
-{
-    pthread_t signer;
-    begin_timed("20ms");
-    draw(session, 32, 4 * KIB);
-    script("C_Sign: hold");
-    ck_assert_int_eq(pthread_create(&signer, NULL, sign, NULL), 0);
-    WAIT_UNTIL(script_held() == 1);
-    script("C_GenerateRandom: last 40ms");
-    for (int i = 0; i < 20; i++)
-        draw(session, 32, 32 * KIB);
-    script_release();
-    pthread_join(signer, NULL);
     clock_true();
     ck_assert_uint_gt(target_longest_request(), 48 * KIB);
     served_once(80 * KIB);
