@@ -1,11 +1,10 @@
 #!/usr/bin/python3
-"""oracle.py - plays the same scripts on a target and on the proxy before it: nothing may differ but speed.
+"""oracle.py - plays the same calls on a target and on the proxy before it: nothing may differ but speed.
 
-usage: oracle.py PROXY TEST_TARGETS TARGET [SCRIPT]
+usage: oracle.py PROXY TEST_TARGETS TARGET
 
-Scripts are made from seeds until the time is over, or SCRIPT is the only one. A difference is printed
-with its script, which can be played again. ORACLE_SECONDS (30), ORACLE_SEED (1) and ORACLE_SEQUENCES (30 in each
-script) say how much is tried.
+Calls are made from seeds until the time is over; a difference is printed with its seed and the calls before it.
+ORACLE_SECONDS (30), ORACLE_SEED (1) and ORACLE_SEQUENCES (30 with each seed) say how much is tried.
 
 Each run has a copy of the same token. What is random by nature is found out by playing twice on the target:
 values that differ between these two must agree in length only.
@@ -21,104 +20,70 @@ import sys
 import tempfile
 import time
 
-import scripts
 import targets
 
 MORE_RUNS = 4         # of the target, before a difference is believed
-PLAYER = (sys.executable, "-SE", str(pathlib.Path(__file__).with_name("player.py")))
+PLAYER = (sys.executable, "-SEB", str(pathlib.Path(__file__).with_name("sequences.py")))
 SKIPPED = 77          # meson's exit code for a test that has nothing to test
 COPIED = ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_PRELOAD")
 
 
-class Difference:
-    def __init__(self, line, bare, proxied):
-        self.line, self.bare, self.proxied = line, bare, proxied
-
-
 class Oracle:
-    def __init__(self, proxy, target, scratch):
-        self.proxy, self.target, self.scratch = proxy, target, scratch
+    def __init__(self, proxy, name, scratch):
+        self.proxy, self.name, self.scratch = proxy, name, scratch
+        self.target = targets.TARGETS[name]
         self.numbers = itertools.count()
         self.executor = concurrent.futures.ThreadPoolExecutor(3)
-        self.crashes = 0
+        self.calls = self.crashes = 0
         self.template = scratch / "template"
-        target.make_token(self.template)
-        if target.preparation:
-            self.play(target.preparation, False, keep=True)
+        self.target.make_token(self.template)
+        if self.target.needs_pin:
+            self.play(0, 0, False)
+            self.template = scratch / "run0" / "token"
 
-    def play(self, lines, proxied, keep=False):
-        """The lines that the player wrote; the last one says how it ended. With keep, all runs get
-        the token that this one leaves."""
+    def play(self, seed, sequences, proxied):
+        """The lines that the player wrote; the last one says how it ended."""
         directory = self.scratch / f"run{next(self.numbers)}"
-        directory.mkdir()
-        token = directory / "token"
-        targets.copy_token(self.template, token)
-        script = directory / "script"
-        script.write_text("\n".join(lines) + "\n")
-        environment = {name: os.environ[name] for name in COPIED if name in os.environ}
-        environment.update(self.target.environment(token))
+        token, config = directory / "token", directory / "config"
+        shutil.copytree(self.template, token)
         reserved = self.target.reserved.format(token=token)
-        command = [*PLAYER, self.proxy if proxied else str(self.target.module()), str(script)]
-        if proxied:
-            config = directory / "config"
-            config.write_text(f"x-target: {self.target.module()}\nx-log: {directory}/log error\n" +
-                              (f"x-target-init: {reserved}\n" if reserved else ""))
-            environment["P11_PROXY_CONFIG"] = str(config)
-        elif reserved:
-            command.append(reserved)
-        done = subprocess.run(command, env=environment, cwd=token, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, check=False)
-        if done.returncode == 2:
+        environment = {name: os.environ[name] for name in COPIED if name in os.environ}
+        environment |= {"P11_PROXY_CONFIG": str(config)} | self.target.environment(token, seed)
+        config.write_text(f"x-target: {self.target.path}\nx-log: {directory}/log error\n" +
+                          (f"x-target-init: {reserved}\n" if reserved else ""))
+        command = [*PLAYER, self.proxy if proxied else self.target.path, self.name, str(seed), str(sequences)]
+        done = subprocess.run(command + ([reserved] if reserved and not proxied else []), env=environment, cwd=token,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        if done.returncode > 0:
             raise RuntimeError(done.stderr.decode())
         output = done.stdout.decode().replace(str(directory), "RUN").splitlines()
-        output.append("left" if done.returncode == 0 else f"ended {signal.Signals(-done.returncode).name}"
-                      if done.returncode < 0 else f"ended {done.returncode}")
-        if keep:
-            self.template = token
-        else:
+        if done.returncode < 0:
+            output.append(f"ended {signal.Signals(-done.returncode).name}")
+        if sequences:
             shutil.rmtree(directory, ignore_errors=True)
         return output
 
-    def compare(self, lines):
-        """The first difference, or None."""
-        runs = [self.executor.submit(self.play, lines, proxied) for proxied in (False, False, True)]
+    def differs(self, seed, sequences):
+        """The output of the target and of the proxy up to the first difference, or None."""
+        runs = [self.executor.submit(self.play, seed, sequences, proxied) for proxied in (False, False, True)]
         first, second, proxied = [run.result() for run in runs]
-        if first[-1] != "left":
-            self.crashes += 1
-        for number, bare in enumerate(first):
-            there = proxied[number] if number < len(proxied) else "nothing"
-            again = second[number] if number < len(second) else "nothing"
-            if bare.startswith("ended") or again.startswith("ended") or not alike(bare, again):
+        self.calls += len(first)
+        self.crashes += first[-1] != "end"
+        for number, (bare, again, there) in enumerate(itertools.zip_longest(first, second, proxied, fillvalue="nothing")):
+            if any(line.startswith(("ended", "nothing")) for line in (bare, again)) or not alike(bare, again):
                 return None  # the target's own fault, and nothing behind it can be compared
             if not agree(bare, again, there):
-                return Difference(number, bare, there)
+                return (proxied[:number], bare, there) if self.is_true(seed, sequences, number, bare, there) else None
         return None
 
-    def confirmed(self, lines, difference):
+    def is_true(self, seed, sequences, number, bare, there):
         """Whether the target alone never does what the proxy did."""
-        for _ in range(MORE_RUNS):
-            output = self.play(lines, False)
-            if len(output) <= difference.line or agree(output[difference.line], difference.bare,
-                                                       difference.proxied):
-                return False
-        return True
-
-    def examine(self, lines, seed):
-        """False, and a report, if there is a difference."""
-        self.target.vary(seed)
-        difference = self.compare(lines)
-        if difference is None or not self.confirmed(lines, difference):
-            return True
-        print(f"# {self.target.name}, seed {seed}: line {difference.line} of the output differs; the script:", *lines,
-              "# the target alone:", "#   " + difference.bare, "# the proxy before it:", "#   " + difference.proxied,
-              sep="\n", flush=True)
-        return False
+        outputs = [self.play(seed, sequences, False) for _ in range(MORE_RUNS)]
+        return all(len(output) > number and not agree(output[number], bare, there) for output in outputs)
 
 
 def agree(bare, again, there):
     """One line of the proxy against the same of two runs of the target."""
-    if bare == there:
-        return True
     fields = [line.split(" ") for line in (bare, again, there)]
     if len({len(line) for line in fields}) != 1:
         return False
@@ -133,27 +98,26 @@ def alike(bare, again):
 def main():
     proxy, test_targets = [str(pathlib.Path(path).resolve()) for path in sys.argv[1:3]]
     name = sys.argv[3]
-    target = next(target for target in targets.all_targets(test_targets) if target.name == name)
-    if target.module() is None:
+    target = targets.TARGETS[name]
+    target.path = test_targets / target.path  # an absolute path stays as it is
+    if not target.path.exists():
         print(f"{name} is not installed")
         return SKIPPED
-    seconds = float(os.environ.get("ORACLE_SECONDS", "30"))
-    seed = int(os.environ.get("ORACLE_SEED", "1"))
-    sequences = int(os.environ.get("ORACLE_SEQUENCES", "30"))
-    good, played, calls = True, 0, 0
+    seconds, seed, sequences = [int(os.environ.get(f"ORACLE_{what}", usual))
+                                for what, usual in (("SECONDS", 30), ("SEED", 1), ("SEQUENCES", 30))]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="oracle.") as scratch:
-        oracle = Oracle(proxy, target, pathlib.Path(scratch))
-        if len(sys.argv) > 4:
-            lines = pathlib.Path(sys.argv[4]).read_text().splitlines()
-            return 0 if oracle.examine([line for line in lines if line[:1] != "#"], seed) else 1
-        end = time.monotonic() + seconds
-        while good and time.monotonic() < end:
-            lines = scripts.Scripts(seed + played, target).make(sequences)
-            good = oracle.examine(lines, seed + played)
-            played, calls = played + 1, calls + len(lines)
-        print(f"{name}: {played} scripts, {calls} calls, {'nothing differs' if good else 'a difference'}; "
-              f"{oracle.crashes} ended in a crash of the target")
-    return 0 if good else 1
+        oracle = Oracle(proxy, name, pathlib.Path(scratch))
+        difference, played, end = None, 0, time.monotonic() + seconds
+        while difference is None and time.monotonic() < end:
+            difference = oracle.differs(seed + played, sequences)
+            played += 1
+        if difference is not None:
+            before, bare, there = difference
+            print(*before, f"# {name}, seed {seed + played - 1}: that was the same, and then it differs", f"# {bare}",
+                  f"# {there}, with the proxy before it", sep="\n")
+        print(f"{name}: {played} seeds, {oracle.calls} calls, {oracle.crashes} ended in a crash of the target")
+    return 0 if difference is None else 1
 
 
 if __name__ == "__main__":
