@@ -28,8 +28,10 @@ const struct statistics_row statistics_process_rows[] = {
     {0}};
 
 const char *const statistics_drop_words[POOL_DROP_CAUSES] = {
-#define DROP(place, word) [POOL_DROP_##place] = word,
-#include "statistics.def"
+    [POOL_DROP_SEED] = "seed",         [POOL_DROP_LOGIN] = "login",
+    [POOL_DROP_SESSIONS] = "sessions", [POOL_DROP_TOKEN] = "token",
+    [POOL_DROP_FINALIZE] = "finalize", [POOL_DROP_CLOCK] = "clock",
+    [POOL_DROP_MEMORY] = "memory",     [POOL_DROP_HEALTH] = "health",
 };
 
 void statistics_add_up(struct statistics_pool *pool)
@@ -47,28 +49,23 @@ void statistics_add_up(struct statistics_pool *pool)
 
 uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_bytes)
 {
-    uint64_t quickest_ns = UINT64_MAX, largest_ns = 0, times = 0;
-    unsigned quickest = 0, largest = 0;
-    for (unsigned i = 0; i < STATISTICS_SIZES; i++) {
-        uint64_t ns = statistic_read(&pool->fill_times[i].least_ns);
-        uint64_t size_times = statistic_read(&pool->fill_times[i].times);
-        times += size_times;
-        if (size_times == 0 || (size_times < TIMES_LEAST && ns < SURE_NS))
+    const struct statistics_time *quickest = NULL, *largest = NULL;
+    for (const struct statistics_time *size = pool->fill_times;
+         size < pool->fill_times + STATISTICS_SIZES; size++) {
+        if (size->times == 0 || (size->times < TIMES_LEAST && size->least_ns < SURE_NS))
             continue;
-        if (ns < quickest_ns) {
-            quickest = i;
-            quickest_ns = ns;
-        }
-        largest = i;
-        largest_ns = ns;
+        if (quickest == NULL || size->least_ns < quickest->least_ns)
+            quickest = size;
+        largest = size;
     }
-    if (times < TIMES_LEAST || largest <= quickest)
+    if (quickest == largest)
         return 0;
-    double quickest_bytes = (double)(UINT64_C(1) << quickest);
-    double more_bytes = (double)(UINT64_C(1) << largest) - quickest_bytes;
-    double byte_ns = ((double)largest_ns - (double)quickest_ns) / more_bytes;
-    double call_ns = (double)quickest_ns - byte_ns * quickest_bytes;
-    if (call_ns < 1 || call_ns < (double)quickest_ns / CALL_SHARE)
+    double quickest_ns = (double)quickest->least_ns;
+    double quickest_bytes = (double)(UINT64_C(1) << (quickest - pool->fill_times));
+    double more_bytes = (double)(UINT64_C(1) << (largest - pool->fill_times)) - quickest_bytes;
+    double byte_ns = ((double)largest->least_ns - quickest_ns) / more_bytes;
+    double call_ns = quickest_ns - byte_ns * quickest_bytes;
+    if (call_ns < 1 || call_ns < quickest_ns / CALL_SHARE)
         return 0;
     return (uint64_t)(call_ns + byte_ns * (double)len_bytes);
 }

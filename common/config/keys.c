@@ -129,37 +129,21 @@ static const struct key {
 };
 /* clang-format on */
 
-static const struct key *find_key(const char *name)
-{
-    for (const struct key *key = keys; key < keys + CONFIG_KEYS; key++)
-        if (strcmp(key->name, name) == 0)
-            return key;
-    return NULL;
-}
-
 /*
- * Whether a name that is no key is meant for the proxy: it starts with x-, p11-kit's own two excepted, or
- * it is a key that lost its x-. Otherwise "disabled-algorithms: MD5" would be a policy that is not in force.
+ * The key that was meant by a name that is none; NULL if it is another program's. Names that start with x- are meant
+ * for the proxy, p11-kit's own two excepted, and so are keys that lost their x-: otherwise "disabled-algorithms: MD5"
+ * would be a policy that is not in force.
  */
-static bool is_mistyped(const char *name)
+static const char *mistyped_key(const char *name)
 {
-    if (word_number(name, "x-init-reserved, x-trust-lookup") >= 0)
-        return false;
-    if (strncmp(name, "x-", 2) == 0 || strncmp(name, "X-", 2) == 0)
-        return true;
-    for (size_t i = 0; i < CONFIG_KEYS; i++)
-        if (edit_distance(name, keys[i].name + 2) == 0)
-            return true;
-    return false;
-}
-
-static const char *nearest_key(const char *name)
-{
+    bool is_meant = (name[0] == 'x' || name[0] == 'X') && name[1] == '-';
     const char *nearest = keys[0].name;
-    for (size_t i = 1; i < CONFIG_KEYS; i++)
+    for (size_t i = 0; i < CONFIG_KEYS; i++) {
+        is_meant = is_meant || edit_distance(name, keys[i].name + 2) == 0;
         if (edit_distance(name, keys[i].name) < edit_distance(name, nearest))
             nearest = keys[i].name;
-    return nearest;
+    }
+    return is_meant && word_number(name, "x-init-reserved, x-trust-lookup") < 0 ? nearest : NULL;
 }
 
 void keys_set_defaults(struct config *config)
@@ -189,16 +173,15 @@ static void forget(char *value)
 void keys_take(struct config *config, const char *name, const char *value, const char *from,
                unsigned line)
 {
-    const struct key *key = find_key(name);
     char quoted[QUOTE_BYTES], where[MESSAGE_BYTES];
-    if (key == NULL && !is_mistyped(name))
-        return;
-    if (key == NULL) {
+    struct config_setting *setting = (struct config_setting *)config_find(config, name);
+    const char *meant = setting == NULL ? mistyped_key(name) : NULL;
+    if (meant != NULL)
         message_set(keys_mistake(config), "%s:%u: unknown key %s; the nearest is %s", from, line,
-                    quote(quoted, name), nearest_key(name));
+                    quote(quoted, name), meant);
+    if (setting == NULL)
         return;
-    }
-    struct config_setting *setting = &config->settings[key - keys];
+    const struct key *key = &keys[setting - config->settings];
     struct config_setting taken = {key->name, value, from, line, strdup(value)};
     if (setting->from == from) /* the same string, not an equal one */
         message_set(keys_mistake(config), "%s:%u: %s is already set on line %u", from, line, name,
@@ -206,10 +189,9 @@ void keys_take(struct config *config, const char *name, const char *value, const
     else if (taken.value == NULL)
         message_set(keys_mistake(config), "out of memory");
     else if (!key->parse((char *)config + key->field, taken.value, key->right))
-        message_set(keys_mistake(config), "%s: %s is not %s%s: %s%s",
+        message_set(keys_mistake(config), "%s: %s is not %s%s: %s",
                     config_origin(&taken, where, sizeof where), name,
-                    key->parse == parse_word ? "one of " : "", key->right, quote(quoted, value),
-                    keys_comment_hint(value));
+                    key->parse == parse_word ? "one of " : "", key->right, quote(quoted, value));
     else {
         /* What was there goes, as what is wrong does below. */
         char *old = setting->value;
@@ -227,15 +209,12 @@ void config_free(struct config *config)
     free(config);
 }
 
-const char *keys_comment_hint(const char *text)
-{
-    return strstr(text, " #") != NULL ? "; a comment needs a line of its own" : "";
-}
-
 const struct config_setting *config_find(const struct config *config, const char *key)
 {
-    const struct key *found = find_key(key);
-    return found != NULL ? &config->settings[found - keys] : NULL;
+    for (int i = 0; i < CONFIG_KEYS; i++)
+        if (strcmp(keys[i].name, key) == 0)
+            return &config->settings[i];
+    return NULL;
 }
 
 const char *config_origin(const struct config_setting *setting, char *out, size_t out_bytes)

@@ -15,7 +15,4 @@ void keys_take(struct config *config, const char *name, const char *value, const
 /* What the caller writes a mistake to. Those after CONFIG_MISTAKES_MOST replace each other. */
 struct message *keys_mistake(struct config *config);
 
-/* "; a comment needs a line of its own" if text seems to have one behind a value, else "". */
-const char *keys_comment_hint(const char *text);
-
 #endif

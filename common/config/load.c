@@ -46,15 +46,13 @@ static void find_user_config(char out[PATH_MAX])
 /* P11_PROXY_CONFIG, made absolute at the first read, because the process may change its directory afterwards. */
 static const char *named_file(void)
 {
-    static char read_as[PATH_MAX], absolute[PATH_MAX];
+    static char absolute[PATH_MAX];
     char folder[PATH_MAX];
     const char *value = secure_getenv("P11_PROXY_CONFIG");
-    if (value == NULL || value[0] == '\0' || value[0] == '/' || strlen(value) >= PATH_MAX)
+    if (value == NULL || value[0] == '\0' || value[0] == '/')
         return value;
-    if (strcmp(value, read_as) != 0 && getcwd(folder, sizeof folder) != NULL) {
+    if (absolute[0] == '\0' && getcwd(folder, sizeof folder) != NULL)
         join(absolute, folder, value);
-        strcpy(read_as, value);
-    }
     return absolute[0] != '\0' ? absolute : value;
 }
 
@@ -85,23 +83,11 @@ static char *trim(char *text)
     return text;
 }
 
-static void take_user_mode(struct config *config, enum user_mode *user, const char *value,
-                           const char *path, unsigned line)
-{
-    static const char words[] = "none, merge, only, override"; /* the last two mean the same */
-    char quoted[QUOTE_BYTES];
-    int number = word_number(value, words);
-    if (number < 0)
-        message_set(keys_mistake(config), "%s:%u: user-config is not one of %s: %s", path, line,
-                    words, quote(quoted, value));
-    else
-        *user = number < USER_ONLY ? (enum user_mode)number : USER_ONLY;
-}
-
 /* Takes a text in the format of pkcs11.conf(5) apart. user: as in take_file(). */
 static void take_lines(struct config *config, char *text, const char *path, enum user_mode *user)
 {
     static const char byte_order_mark[] = "\xEF\xBB\xBF";
+    static const char modes[] = "none, merge, only, override"; /* the last two mean the same */
     char quoted[QUOTE_BYTES], *start;
     if (strncmp(text, byte_order_mark, strlen(byte_order_mark)) == 0)
         text += strlen(byte_order_mark);
@@ -120,10 +106,15 @@ static void take_lines(struct config *config, char *text, const char *path, enum
         }
         *colon = '\0';
         name = trim(name);
+        char *value = trim(colon + 1);
+        int mode = word_number(value, modes);
         if (user == NULL)
-            keys_take(config, name, trim(colon + 1), path, line);
+            keys_take(config, name, value, path, line);
+        else if (strcmp(name, "user-config") == 0 && mode < 0)
+            message_set(keys_mistake(config), "%s:%u: user-config is not one of %s: %s", path, line,
+                        modes, quote(quoted, value));
         else if (strcmp(name, "user-config") == 0)
-            take_user_mode(config, user, trim(colon + 1), path, line);
+            *user = mode < USER_ONLY ? (enum user_mode)mode : USER_ONLY;
     }
 }
 

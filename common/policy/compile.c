@@ -112,7 +112,6 @@ static int tell(struct compiler *c, const struct policy_rule *at, const struct i
     const struct name *nearest = at->key == NULL ? names_nearest(c->policy->names, at->text) : NULL;
     const struct mechanism *plain = java_padded(item);
     char should[200], padded[64];
-    const char *comment = at->key == NULL ? keys_comment_hint(at->text) : "";
 
     if (plain != NULL) {
         int len = (int)strcspn(plain->names, "|");
@@ -122,10 +121,10 @@ static int tell(struct compiler *c, const struct policy_rule *at, const struct i
                  plain->names, exists ? padded : "");
     } else if (nearest != NULL) {
         snprintf(should, sizeof should,
-                 "has no known algorithm, mechanism or curve (nearest: %.*s)%s", (int)nearest->len,
-                 nearest->text, comment);
+                 "has no known algorithm, mechanism or curve (nearest: %.*s)", (int)nearest->len,
+                 nearest->text);
     } else {
-        snprintf(should, sizeof should, "has no known algorithm, mechanism or curve%s", comment);
+        snprintf(should, sizeof should, "has no known algorithm, mechanism or curve");
     }
     if (at->key == NULL)
         return report_error(&c->report, at, -EINVAL, should);

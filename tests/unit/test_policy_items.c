@@ -93,19 +93,18 @@ TEST(what_is_no_number_of_a_mechanism_is_refused)
 
 TEST(an_unknown_name_is_refused_with_file_line_item_and_the_nearest)
 {
-    static const char *const unknown[][2] = {
-        {"CKM_SHA1", "(nearest: CKM_SHA_1): 'CKM_SHA1'"},
-        {"secp192k2", "(nearest: secp192k1)"},
-        {"something else", "or curve: 'something else'"},
-        {"RSA keySise < 2048", "'RSA keySise < 2048'"},
-        {"MD5withRAS", "nearest: MD5withRSA"},
-        {"include", "'include'"},
-        /* What looks like a list, and is none. */
-        {"MD5 SHA1", "'MD5 SHA1'"},
-        {"\"MD5\", \"SHA1\"", "'MD5\"'"},
-        {"MD5,\xc2\xa0SHA1", "'\\xc2\\xa0SHA1'"},
-        {"MD5 # no more", "a comment needs a line of its own: 'MD5 # no more'"},
-        {"MessageDigest.MD5", "'MessageDigest.MD5'"}};
+    static const char *const unknown[][2] = {{"CKM_SHA1", "(nearest: CKM_SHA_1): 'CKM_SHA1'"},
+                                             {"secp192k2", "(nearest: secp192k1)"},
+                                             {"something else", "or curve: 'something else'"},
+                                             {"RSA keySise < 2048", "'RSA keySise < 2048'"},
+                                             {"MD5withRAS", "nearest: MD5withRSA"},
+                                             {"include", "'include'"},
+                                             /* What looks like a list, and is none. */
+                                             {"MD5 SHA1", "'MD5 SHA1'"},
+                                             {"\"MD5\", \"SHA1\"", "'MD5\"'"},
+                                             {"MD5,\xc2\xa0SHA1", "'\\xc2\\xa0SHA1'"},
+                                             {"MD5 # no more", "curve: 'MD5 # no more'"},
+                                             {"MessageDigest.MD5", "'MessageDigest.MD5'"}};
 
     refuses("MD5, SHA257", NULL,
             "proxy.module:7: x-disabled-algorithms has no known algorithm, mechanism or curve "

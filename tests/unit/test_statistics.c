@@ -34,7 +34,6 @@ static const struct {
     /* Of a quick call the machine may take longer than the token: one is no evidence. Some slow ones are. */
     {{{1024, 3500, 1}, {32768, 80000, 8}}, 32, 0, 0},
     {{{1024, 1020000, 4}, {32768, 1030000, 4}}, 32, 1000000, 1030000},
-    {{{1024, 1020000, 1}, {32768, 1030000, 4}}, 32, 0, 0},
     /* The first call found everything cold, or the machine was busy. */
     {{{512, 196000, 8}, {1024, 3500, 8}, {32768, 80000, 8}}, 32, 1000, 1200},
     /* A price below nothing is not known. */
