@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -33,16 +34,13 @@ static _Atomic(const struct log_settings *) in_force = &syslog_settings;
 
 static atomic_bool file_failure_told;
 
-atomic_int log_threshold = LOG_LEVEL_WARNING;
-
 /* What had number 2 when the module was loaded. */
 static struct stat first_stderr;
 
 __attribute__((constructor)) static void note_stderr(void)
 {
     KEEP_ERRNO();
-    if (fstat(STDERR_FILENO, &first_stderr) != 0)
-        first_stderr.st_nlink = 0;
+    (void)fstat(STDERR_FILENO, &first_stderr);
 }
 
 /* A daemon that closed its standard streams may have a file of its data under number 2, so a file
@@ -52,8 +50,7 @@ static bool is_stderr_open(void)
     struct stat now;
     return fstat(STDERR_FILENO, &now) == 0 &&
            (!S_ISREG(now.st_mode) ||
-            (first_stderr.st_nlink != 0 && now.st_dev == first_stderr.st_dev &&
-             now.st_ino == first_stderr.st_ino));
+            (now.st_dev == first_stderr.st_dev && now.st_ino == first_stderr.st_ino));
 }
 
 /* write() without the signals of its errors: a pipe whose reader has gone, or a file that has reached
@@ -191,8 +188,6 @@ void log_configure(const struct log_settings *settings)
     }
     atomic_store(&file_failure_told, false);
     atomic_store(&in_force, &records[i]);
-    atomic_store(&log_threshold,
-                 settings->destination == LOG_TO_NOTHING ? -1 : (int)settings->level);
     if (settings->destination == LOG_TO_FILE)
         (void)to_file(settings->path, "<00>");
 }

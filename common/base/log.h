@@ -6,7 +6,6 @@
 #ifndef P11_PROXY_LOG_H
 #define P11_PROXY_LOG_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 /* Other names than those of <syslog.h>. In the order of the words. */
@@ -45,14 +44,5 @@ void log_configure(const struct log_settings *settings);
  * A line that would make the caller wait is dropped.
  */
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Most verbose level in force, or -1; read it by log_wanted(). */
-extern atomic_int log_threshold;
-
-/* Whether log_write() would write at this level: one plain load, to ask before costly work. */
-static inline bool log_wanted(enum log_level level)
-{
-    return (int)level <= atomic_load_explicit(&log_threshold, memory_order_relaxed);
-}
 
 #endif

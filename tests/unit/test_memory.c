@@ -1,4 +1,4 @@
-/* test_memory.c - what a pool is made of: rings, a lock, copies that wipe, and memory that fork wipes. */
+/* test_memory.c - what a pool is made of: rings, copies that wipe, and memory that fork wipes. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -6,7 +6,6 @@
 
 #include "../check_main.h"
 #include "base/copy.h"
-#include "base/lock.h"
 #include "base/wipeonfork.h"
 #include "pool/ring.h"
 
@@ -133,47 +132,12 @@ TEST(a_copy_wipes_what_it_copied_and_nothing_else)
     wipe_bytes(NULL, 0);
 }
 
-static struct try_lock lock;
-static unsigned long guarded;
-
-static void *count_up(void *unused)
-{
-    for (int i = 0; i < 100000; i++) {
-        try_lock_wait(&lock);
-        guarded++;
-        try_lock_release(&lock);
-    }
-    return unused;
-}
-
-TEST(a_lock_is_held_by_one)
-{
-    pthread_t threads[4];
-    ck_assert(try_lock_acquire(&lock));
-    ck_assert(!try_lock_acquire(&lock));
-    try_lock_release(&lock);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, count_up, NULL), 0);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
-    ck_assert_uint_eq(guarded, 400000);
-    ck_assert(try_lock_acquire(&lock));
-}
-
 TEST(a_mutex_of_zero_bytes_is_a_free_one)
 {
     static const pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static const pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
     ck_assert_mem_eq(&mutex, &(pthread_mutex_t){0}, sizeof mutex);
     ck_assert_mem_eq(&cond, &(pthread_cond_t){0}, sizeof cond);
-}
-
-static int ended(pid_t child)
-{
-    int status = 0;
-    ck_assert_int_gt(child, 0);
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    return status;
 }
 
 enum { MAPPED = 10000 };
@@ -197,7 +161,9 @@ TEST_EACH(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3)
                 _exit(1);
         _exit(0);
     }
-    ck_assert_int_eq(ended(child), 0);
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
     ck_assert_uint_eq(((uint8_t *)mapped)[MAPPED - 1], 0x55);
     wipeonfork_unmap(mapped, MAPPED);
     ck_assert_int_eq(errno, EDOM);
