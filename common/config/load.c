@@ -191,7 +191,8 @@ struct config *config_read(const struct config_places *places)
     keys_set_defaults(config);
     config->expected_file = config->system_file;
     if (is_set(places->env_config)) {
-        snprintf(config->system_file, PATH_MAX, "%s", places->env_config);
+        if (strlen(places->env_config) < PATH_MAX)
+            strcpy(config->system_file, places->env_config);
         take_file(config, places, config->system_file, FILE_NAMED, NULL);
     } else {
         take_files(config, places);
