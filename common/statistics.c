@@ -47,7 +47,7 @@ void statistics_add_up(struct statistics_pool *pool)
     statistic_set(&pool->held_bytes, filled_bytes > gone_bytes ? filled_bytes - gone_bytes : 0);
 }
 
-uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_bytes)
+uint64_t statistics_call_ns(const struct statistics_pool *pool)
 {
     const struct statistics_time *quickest = NULL, *largest = NULL;
     for (const struct statistics_time *size = pool->fill_times;
@@ -58,7 +58,7 @@ uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_byt
             quickest = size;
         largest = size;
     }
-    if (quickest == largest)
+    if (quickest == largest || pool->pool_draws == 0)
         return 0;
     double quickest_ns = (double)quickest->least_ns;
     double quickest_bytes = (double)(UINT64_C(1) << (quickest - pool->fill_times));
@@ -67,5 +67,6 @@ uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_byt
     double call_ns = quickest_ns - byte_ns * quickest_bytes;
     if (call_ns < 1 || call_ns < quickest_ns / CALL_SHARE)
         return 0;
-    return (uint64_t)(call_ns + byte_ns * (double)len_bytes);
+    return (uint64_t)(call_ns +
+                      byte_ns * (double)pool->pool_drawn_bytes / (double)pool->pool_draws);
 }

@@ -170,10 +170,10 @@ static inline uint64_t statistics_number(const struct statistics_row *row, const
 void statistics_add_up(struct statistics_pool *pool);
 
 /*
- * What a draw of len_bytes straight from the token would last, in ns, by the fills that were timed.
- * The quickest size and the largest give a price of the call and one of each byte. 0 unless enough fills
- * were timed, and the price of the call is neither negative nor lost in the noise.
+ * What a draw as long as the pool's on average would last at the token, in ns, by the fills that were timed: the
+ * quickest size and the largest give a price of the call and one of each byte. 0 unless enough fills were timed,
+ * and the price of the call is neither negative nor lost in the noise.
  */
-uint64_t statistics_call_ns(const struct statistics_pool *pool, uint64_t len_bytes);
+uint64_t statistics_call_ns(const struct statistics_pool *pool);
 
 #endif

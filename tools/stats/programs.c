@@ -97,7 +97,7 @@ static struct json_object *add_slot(const struct report *report, struct labels l
     add_label(&labels, "token", slot->token);
     add_rows(report, object, &labels, statistics_call_rows, &slot->calls);
     add_rows(report, object, &labels, statistics_pool_rows, &slot->pool);
-    json_add(object, "call_ns", known_ns(stats_call_ns(&slot->pool)));
+    json_add(object, "call_ns", known_ns(statistics_call_ns(&slot->pool)));
     json_add(object, "saved_ns", known_ns(saved_ns));
     if (saved_ns != 0)
         add_sample(report, "saved_seconds", &labels, json_decimal((double)saved_ns / NS_PER_S, 9));

@@ -47,17 +47,11 @@ static bool parse_period(const char *text, int64_t *period_ns)
     return true;
 }
 
-uint64_t stats_call_ns(const struct statistics_pool *pool)
-{
-    return pool->pool_draws > 0
-               ? statistics_call_ns(pool, pool->pool_drawn_bytes / pool->pool_draws)
-               : 0;
-}
-
 uint64_t stats_saved_ns(const struct statistics_pool *pool)
 {
     uint64_t saved_ns;
-    if (__builtin_mul_overflow(stats_call_ns(pool), statistic_read(&pool->pool_draws), &saved_ns))
+    if (__builtin_mul_overflow(statistics_call_ns(pool), statistic_read(&pool->pool_draws),
+                               &saved_ns))
         saved_ns = UINT64_MAX;
     return saved_ns;
 }

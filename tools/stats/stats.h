@@ -6,9 +6,6 @@
 
 enum { MECHANISM_BYTES = 64 };
 
-/* What a draw as long as the pool's on average would last at the token, in ns. 0: not known. */
-uint64_t stats_call_ns(const struct statistics_pool *pool);
-
 /* How long the draws that the pool served would have waited for the token, in ns. 0: not known. */
 uint64_t stats_saved_ns(const struct statistics_pool *pool);
 

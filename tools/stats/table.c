@@ -121,7 +121,7 @@ static void put_saved(FILE *out, const struct statistics_pool *pool)
     fputs("about ", out);
     put_duration(out, (double)stats_saved_ns(pool) / NS_PER_S);
     fputs(" of waiting; a call to the token takes ", out);
-    put_duration(out, (double)stats_call_ns(pool) / NS_PER_S);
+    put_duration(out, (double)statistics_call_ns(pool) / NS_PER_S);
     putc('\n', out);
 }
 
