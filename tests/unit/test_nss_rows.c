@@ -9,7 +9,6 @@ typedef CK_FLAGS *CK_FLAGS_PTR;
 typedef CK_ULONG CK_SESSION_VALIDATION_FLAGS_TYPE;
 typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
 
-#include "../check_main.h"
 #include "functions.h"
 
 #define P11_UPTO 300
@@ -27,14 +26,11 @@ typedef struct CK_ASYNC_DATA *CK_ASYNC_DATA_PTR;
                    "NSS's header has another place for " #member " of " #type);
 #include "guard/parameters.def"
 
-TEST(there_are_as_many_rows_as_the_3_0_list_has)
-{
-    ck_assert_uint_eq(sizeof(CK_FUNCTION_LIST_3_0), (FUNCTIONS_3_0 + 1) * sizeof(void *));
-    ck_assert_uint_eq(offsetof(struct p11_functions, C_EncapsulateKey),
-                      sizeof(CK_FUNCTION_LIST_3_0));
-}
+_Static_assert(sizeof(CK_FUNCTION_LIST_3_0) == (FUNCTIONS_3_0 + 1) * sizeof(void *) &&
+                   offsetof(struct p11_functions, C_EncapsulateKey) == sizeof(CK_FUNCTION_LIST_3_0),
+               "NSS's header has another number of functions");
 
 int main(void)
 {
-    return test_main("nss_rows", NULL, NULL);
+    return 0; /* it could be compiled */
 }
