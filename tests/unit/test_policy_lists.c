@@ -278,7 +278,7 @@ TEST(what_is_no_readable_regular_text_file_is_refused_at_once)
 {
     char path[64];
     make_folder(path);
-    refuses_path(path, -EINVAL, "is a directory");
+    refuses_path(path, -EINVAL, "is not a regular file");
     rmdir(path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     refuses_path(path, -EINVAL, "is not a regular file");
