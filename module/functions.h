@@ -5,6 +5,8 @@
 #ifndef P11_PROXY_FUNCTIONS_H
 #define P11_PROXY_FUNCTIONS_H
 
+#include <stddef.h>
+
 /* PARAMS((CK_SLOT_ID, slotID), (CK_FLAGS, flags)) is "CK_SLOT_ID slotID, CK_FLAGS flags";
  * ARGS of the same is "slotID, flags". At most ten pairs: C_UnwrapKeyAuthenticated has ten. */
 #define PARAMS(...)      P11_EACH(P11_PARAM, __VA_ARGS__)
@@ -33,11 +35,15 @@
  * of the next. */
 struct p11_functions {
     CK_VERSION version;
-#define P11_UPTO       302
 #define ROW(name, ...) CK_RV (*name)(PARAMS(__VA_ARGS__));
 #include "functions.def"
 };
 
-enum { FUNCTIONS_2_40 = 68, FUNCTIONS_3_0 = 92, FUNCTIONS_3_2 = 104 };
+/* How many functions the lists have. Behind its version such a list is an array of functions. */
+enum {
+    FUNCTIONS_2_40 = offsetof(struct p11_functions, C_GetInterfaceList) / sizeof(void *) - 1,
+    FUNCTIONS_3_0 = offsetof(struct p11_functions, C_EncapsulateKey) / sizeof(void *) - 1,
+    FUNCTIONS_3_2 = sizeof(struct p11_functions) / sizeof(void *) - 1
+};
 
 #endif

@@ -62,26 +62,21 @@ bool is_recursive(void)
     return random_call_on_this_thread() || filler_is_this_thread();
 }
 
-/* Says what is wrong with the file, or where the target was named whose loading failed for another reason. Apart from
- * its caller, whose callers may have the smallest of stacks. */
-__attribute__((noinline)) static void explain_failure(struct message *message)
+/* Apart from its callers, whose own may have the smallest of stacks. */
+__attribute__((noinline)) static bool load_target(struct message *message, bool heard)
 {
     char origin[PATH_MAX];
-    struct message why = *message;
-    if (config_check_target(settings(), message) == 0)
-        message_set(message, "%s: %s",
-                    config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
-                    why.text);
-}
-
-static bool load_target(struct message *message, bool heard)
-{
+    struct message why;
     if (!settings_load(message, heard))
         return false;
-    if (settings()->target != NULL &&
-        target_load(settings()->target, message->text, sizeof message->text))
+    const struct config *config = settings();
+    if (config->target != NULL && target_load(config->target, why.text, sizeof why.text))
         return true;
-    explain_failure(message);
+    /* What is wrong with the file, or where the target was named whose loading failed for another reason. */
+    if (config_check_target(config, message) == 0)
+        message_set(message, "%s: %s",
+                    config_origin(config_find(config, "x-target"), origin, sizeof origin),
+                    why.text);
     return false;
 }
 
@@ -97,116 +92,75 @@ bool module_prepare(void)
     return true;
 }
 
-/* A target that another user has finalized answers so. */
-static bool target_is_initialized(const struct p11_functions *functions)
-{
-    CK_INFO info;
-    return functions->C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED;
-}
-
-/* The standard's struct, and a NULL behind it: NSS's own has one member more, and reads it. */
-struct own_args {
-    CK_C_INITIALIZE_ARGS args;
-    void *behind;
-};
-
-static int callbacks_in(const CK_C_INITIALIZE_ARGS *args)
-{
-    return (args->CreateMutex != NULL) + (args->DestroyMutex != NULL) + (args->LockMutex != NULL) +
-           (args->UnlockMutex != NULL);
-}
-
-/* Whether a thread of ours may call the target. Not with callbacks alone: it would have to run the application's code,
- * or race with it. Nor with some callbacks and not the others: the target is to refuse that. */
-static bool permits_thread(const CK_C_INITIALIZE_ARGS *args)
-{
-    int callbacks = callbacks_in(args);
-    return !(args->flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) &&
-           (callbacks == 0 || (callbacks == 4 && (args->flags & CKF_OS_LOCKING_OK)));
-}
-
-/* With the caller's own pointer, unless x-target-init is set, or a thread needs more locking than the caller asked for.
- * Reads the standard's struct only, never behind it. */
-static CK_RV initialize_target(const struct p11_functions *functions, void *callers,
-                               bool want_thread, bool *thread_permitted)
+/*
+ * With the caller's own pointer, unless x-target-init is set, or a thread needs more locking than the caller asked for.
+ * Reads the standard's struct only, never behind it. *thread: whether one is wanted, then whether there may be one.
+ */
+static CK_RV initialize_target(const struct p11_functions *functions, void *callers, bool *thread)
 {
     static const CK_C_INITIALIZE_ARGS none;
     const CK_C_INITIALIZE_ARGS *args = callers != NULL ? callers : &none;
-    struct own_args with_reserved = {.args = *args}, with_locking = {.behind = NULL};
-    if (settings()->target_init != NULL) {
-        with_reserved.args.pReserved = settings()->target_init;
-        callers = &with_reserved;
+    const struct config *config = settings();
+    int callbacks = (args->CreateMutex != NULL) + (args->DestroyMutex != NULL) +
+                    (args->LockMutex != NULL) + (args->UnlockMutex != NULL);
+    bool os_locking = (args->flags & CKF_OS_LOCKING_OK) != 0;
+    /* The standard's struct, and a NULL behind it: NSS's own has one member more, and reads it. */
+    struct {
+        CK_C_INITIALIZE_ARGS args;
+        void *behind;
+    } own = {.args = *args}, locking = {.args.flags = args->flags | CKF_OS_LOCKING_OK};
+    if (config->target_init != NULL) {
+        own.args.pReserved = config->target_init;
+        callers = &own;
     }
-    with_locking.args.flags = args->flags | CKF_OS_LOCKING_OK;
-    with_locking.args.pReserved = with_reserved.args.pReserved;
+    locking.args.pReserved = own.args.pReserved;
 
-    *thread_permitted = want_thread && permits_thread(args);
-    if (settings()->pool_threads == CONFIG_THREADS_REQUIRE && !*thread_permitted)
+    /* Not with callbacks alone: the thread would have to run the application's code, or race with it. Nor with some
+     * callbacks and not the others: the target is to refuse that. */
+    *thread = *thread && !(args->flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) &&
+              (callbacks == 0 || (callbacks == 4 && os_locking));
+    if (config->pool_threads == CONFIG_THREADS_REQUIRE && !*thread)
         return CKR_NEED_TO_CREATE_THREADS;
-    bool adds_locking =
-        *thread_permitted && (!(args->flags & CKF_OS_LOCKING_OK) || callbacks_in(args) != 0);
-    CK_RV rv = functions->C_Initialize(adds_locking ? &with_locking : callers);
+    bool adds_locking = *thread && (!os_locking || callbacks != 0);
+    CK_RV rv = functions->C_Initialize(adds_locking ? &locking : callers);
     /* Arguments of our own must not fail where the application's would do. */
     if (adds_locking && rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED) {
-        *thread_permitted = false;
+        *thread = false;
         rv = functions->C_Initialize(callers);
     }
-    if (rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
-        /* By the parent before a fork, as we wanted it; or by another user, and with which arguments is not known. */
-        *thread_permitted = *thread_permitted && target_has_os_locking;
-    else if (rv == CKR_OK)
-        target_has_os_locking = *thread_permitted;
+    if (rv == CKR_OK)
+        target_has_os_locking = *thread;
+    /* By the parent before a fork, as we wanted it; or by another user, and with which arguments is not known. */
+    *thread = *thread && target_has_os_locking;
     return rv;
 }
 
-/* What is in force, for the log. */
-static const char *policy_text(const struct policy *policy, char *text, size_t text_bytes)
-{
-    struct policy_counts counts;
-    if (policy == NULL)
-        return "none";
-    policy_count(policy, &counts);
-    snprintf(text, text_bytes,
-             "%s (mechanisms: %zu, curves: %zu, parameter sets: %zu, rules about key sizes: %zu)",
-             policy_is_audit(policy) ? "audited" : "in force", counts.mechanisms, counts.curves,
-             counts.parameter_sets, counts.size_rules);
-    return text;
-}
-
-/* Logs how C_Initialize ended, and whether the target or the proxy refused it. */
+/* Logs how C_Initialize ended and what is in force, or that the target refused it. */
 __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threads)
 {
     const struct config *config = settings();
-    char origin[256], policy[128];
+    const struct policy *policy = policy_in_force();
+    struct policy_counts counts;
+    char origin[256];
+    policy_count(policy, &counts);
     config_origin(config_find(config, "x-target"), origin, sizeof origin);
-    if (rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED)
+    if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
+        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx",
+                  config->target, origin, rv);
+    else
         log_write(LOG_LEVEL_INFO,
-                  "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s",
+                  "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s "
+                  "(mechanisms: %zu, curves: %zu, parameter sets: %zu, rules about key sizes: %zu)",
                   P11_PROXY_VERSION, config->target, origin,
                   rv == CKR_OK ? "" : ", which another user initialized",
                   pools ? config->pool_size_bytes / 1024 : 0, config->pool_max_age_ms,
                   !pools    ? "off"
                   : threads ? "filled by a thread"
                             : "filled on the application's calls",
-                  policy_text(policy_in_force(), policy, sizeof policy));
-    else
-        log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx%s",
-                  config->target, origin, rv,
-                  config->target_init != NULL
-                      ? "; x-target-init is set, and few targets take a string"
-                      : "");
-}
-
-static void begin_to_count(bool pools, bool threads)
-{
-    const struct config *config = settings();
-    const struct policy *policy = policy_in_force();
-    uint64_t flags = (pools ? STATISTICS_POOL : 0) | (threads ? STATISTICS_THREAD : 0) |
-                     (config->pool_mix == CONFIG_MIX_KERNEL ? STATISTICS_MIX_KERNEL : 0);
-    if (policy != NULL)
-        flags |= policy_is_audit(policy) ? STATISTICS_AUDIT : STATISTICS_POLICY;
-    /* Where memory is not wiped on fork, a child would count for its parent. */
-    counters_begin(config->statistics && memory_is_wiped_on_fork(), flags, config->target);
+                  policy == NULL            ? "none"
+                  : policy_is_audit(policy) ? "audited"
+                                            : "in force",
+                  counts.mechanisms, counts.curves, counts.parameter_sets, counts.size_rules);
 }
 
 static CK_RV start(const struct p11_functions *functions, void *callers)
@@ -217,13 +171,13 @@ static CK_RV start(const struct p11_functions *functions, void *callers)
         return CKR_GENERAL_ERROR;
     }
     const struct config *config = settings();
+    const struct policy *policy = policy_in_force();
     bool pools = config->pool && memory_is_wiped_on_fork();
-    bool threads = false;
+    bool threads = pools && config->pool_threads != CONFIG_THREADS_NEVER;
     if (config->pool && !pools)
         log_write(LOG_LEVEL_WARNING,
                   "no pool: this system does not prove that it wipes memory on fork");
-    CK_RV rv = initialize_target(functions, callers,
-                                 pools && config->pool_threads != CONFIG_THREADS_NEVER, &threads);
+    CK_RV rv = initialize_target(functions, callers, &threads);
     log_start(rv, pools, threads);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         return rv;
@@ -231,7 +185,13 @@ static CK_RV start(const struct p11_functions *functions, void *callers)
     target_refresh();
     slots_assume_login(rv == CKR_CRYPTOKI_ALREADY_INITIALIZED);
     filler_permit(threads);
-    begin_to_count(pools, threads);
+    uint64_t flags = (pools ? STATISTICS_POOL : 0) | (threads ? STATISTICS_THREAD : 0) |
+                     (config->pool_mix == CONFIG_MIX_KERNEL ? STATISTICS_MIX_KERNEL : 0) |
+                     (policy_is_audit(policy) ? STATISTICS_AUDIT
+                      : policy != NULL        ? STATISTICS_POLICY
+                                              : 0);
+    /* Where memory is not wiped on fork, a child would count for its parent. */
+    counters_begin(config->statistics && memory_is_wiped_on_fork(), flags, config->target);
     /* Handlers run in reverse: ours, before those that the target registered just now. */
     if (threads && !watches_exit_before_target)
         watches_exit_before_target = atexit(at_exit) == 0;
@@ -252,29 +212,30 @@ static void forget(void)
 
 CK_RV own_C_Initialize(CK_VOID_PTR pInitArgs, const struct p11_functions *functions)
 {
+    CK_INFO info;
     /* From inside the target's generator: a C_Finalize that waits for that call must not be waited for. */
     if (is_recursive())
         return CKR_CRYPTOKI_ALREADY_INITIALIZED;
     for (;;) {
-        switch (init_change_begin(NOT_INITIALIZED)) {
-        case CHANGE_BEGUN: {
+        enum init_change change = init_change_begin(NOT_INITIALIZED);
+        if (change == CHANGE_BEGUN) {
             CK_RV rv = start(functions, pInitArgs);
             bool done = rv == CKR_OK || rv == CKR_CRYPTOKI_ALREADY_INITIALIZED;
             init_change_end(done ? INITIALIZED : NOT_INITIALIZED);
             return rv;
         }
-        case CHANGE_RECURSIVE:
+        if (change == CHANGE_RECURSIVE) {
             log_write(LOG_LEVEL_ERROR, "C_Initialize is called from the target's own C_Initialize: "
                                        "does x-target lead back to this proxy?");
             return CKR_FUNCTION_FAILED;
-        case CHANGE_IMPOSSIBLE:
-            if (target_is_initialized(functions))
-                return CKR_CRYPTOKI_ALREADY_INITIALIZED;
-            if (init_change_begin(INITIALIZED) == CHANGE_BEGUN) {
-                filler_stop();
-                forget();
-                init_change_end(NOT_INITIALIZED);
-            }
+        }
+        /* A target that another user has finalized says so. */
+        if (functions->C_GetInfo(&info) != CKR_CRYPTOKI_NOT_INITIALIZED)
+            return CKR_CRYPTOKI_ALREADY_INITIALIZED;
+        if (init_change_begin(INITIALIZED) == CHANGE_BEGUN) {
+            filler_stop();
+            forget();
+            init_change_end(NOT_INITIALIZED);
         }
     }
 }
@@ -283,14 +244,11 @@ CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *function
 {
     if (is_recursive())
         return CKR_FUNCTION_FAILED;
-    switch (init_change_begin(INITIALIZED)) {
-    case CHANGE_RECURSIVE:
+    enum init_change change = init_change_begin(INITIALIZED);
+    if (change == CHANGE_RECURSIVE)
         return CKR_FUNCTION_FAILED;
-    case CHANGE_IMPOSSIBLE:
+    if (change == CHANGE_IMPOSSIBLE)
         return functions->C_Finalize(pReserved);
-    case CHANGE_BEGUN:
-        break;
-    }
     bool had_thread = filler_stop();
     CK_RV rv = functions->C_Finalize(pReserved);
     bool over = rv == CKR_OK || rv == CKR_CRYPTOKI_NOT_INITIALIZED;
@@ -299,5 +257,13 @@ CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *function
     else
         filler_permit(had_thread);
     init_change_end(over ? NOT_INITIALIZED : INITIALIZED);
+    return rv;
+}
+
+CK_RV own_C_GetInfo(CK_INFO_PTR pInfo, const struct p11_functions *functions)
+{
+    CK_RV rv = functions->C_GetInfo(pInfo);
+    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
+        slots_invalidate(SLOT_FINALIZED);
     return rv;
 }

@@ -6,7 +6,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static const char standard_name[] = "PKCS 11";
+static CK_UTF8CHAR standard_name[] = "PKCS 11";
 
 /* Our interfaces, by the number of their list and their flags. */
 static CK_INTERFACE ours[TARGET_LISTS][2];
@@ -15,7 +15,22 @@ __attribute__((constructor)) static void prepare_interfaces(void)
 {
     for (unsigned i = 0; i < TARGET_LISTS; i++)
         for (CK_FLAGS flags = 0; flags <= CKF_INTERFACE_FORK_SAFE; flags++)
-            ours[i][flags] = (CK_INTERFACE){(CK_UTF8CHAR *)standard_name, own_list(i), flags};
+            ours[i][flags] = (CK_INTERFACE){standard_name, &own_lists[i], flags};
+}
+
+/* Our list of that number has the version of the target's. */
+static struct p11_functions *own_list(unsigned number)
+{
+    CK_VERSION version = target_list_version(number);
+    /* Nothing was loaded: C_Initialize, which is next, will say why. */
+    own_lists[number].version = version.major != 0 ? version : (CK_VERSION){2, 40};
+    return &own_lists[number];
+}
+
+static CK_INTERFACE *own_interface(unsigned number, CK_FLAGS flags)
+{
+    own_list(number);
+    return &ours[number][flags & CKF_INTERFACE_FORK_SAFE];
 }
 
 /* A vendor's interface leads past the policy, since what its functions take is not known. */
@@ -26,22 +41,14 @@ static bool leads_past_policy(const CK_INTERFACE *targets)
 }
 
 /* What stands for one of the target's interfaces: one of ours, or itself. NULL if it is not offered. */
-static const CK_INTERFACE *offered(const CK_INTERFACE *targets)
+static CK_INTERFACE *offered(const CK_INTERFACE *targets)
 {
     if (targets->pInterfaceName == NULL || leads_past_policy(targets))
         return NULL;
     if (!target_is_standard(targets))
-        return targets;
+        return (CK_INTERFACE *)targets;
     unsigned number = target_list_number(targets->pFunctionList);
-    return own_list(number) != NULL ? &ours[number][targets->flags & CKF_INTERFACE_FORK_SAFE]
-                                    : NULL;
-}
-
-/* The one interface of a target that has no getter for them: its list from C_GetFunctionList. */
-static CK_INTERFACE *offered_plain(void)
-{
-    own_list(0);
-    return &ours[0][0];
+    return number < TARGET_LISTS ? own_interface(number, targets->flags) : NULL;
 }
 
 CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
@@ -52,11 +59,7 @@ CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    struct p11_functions *list = own_list(0);
-    /* Nothing was loaded: C_Initialize, which is next, will say why. */
-    if (list->version.major == 0)
-        list->version = (CK_VERSION){2, 40};
-    *ppFunctionList = (CK_FUNCTION_LIST_PTR)list;
+    *ppFunctionList = (CK_FUNCTION_LIST_PTR)own_list(0);
     return CKR_OK;
 }
 
@@ -72,35 +75,21 @@ CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulC
         return CKR_HOST_MEMORY;
     const CK_INTERFACE *targets = target_interfaces(&count);
     CK_ULONG room = pInterfacesList != NULL ? *pulCount : 0;
-    for (size_t i = 0; i < count; i++) {
-        const CK_INTERFACE *interface = offered(&targets[i]);
+    /* A target that has no getter for interfaces has one: its list from C_GetFunctionList. */
+    for (size_t i = 0; i < count || (i == 0 && count == 0); i++) {
+        const CK_INTERFACE *interface = count != 0 ? offered(&targets[i]) : own_interface(0, 0);
         if (interface != NULL && kept++ < room)
             pInterfacesList[kept - 1] = *interface;
     }
-    if (count == 0 && kept++ < room)
-        pInterfacesList[0] = *offered_plain();
     *pulCount = kept;
     return pInterfacesList == NULL || kept <= room ? CKR_OK : CKR_BUFFER_TOO_SMALL;
-}
-
-/* As the target's own C_GetInterface answers. */
-static CK_RV get_targets(CK_UTF8CHAR_PTR name, CK_VERSION_PTR version, CK_FLAGS flags,
-                         CK_INTERFACE **found)
-{
-    CK_INTERFACE *interface = NULL;
-    CK_RV rv = target_get_interface()(name, version, &interface, flags);
-    /* The default, if that is a vendor's: then the standard one. */
-    if (rv == CKR_OK && interface != NULL && name == NULL && leads_past_policy(interface))
-        rv = target_get_interface()((CK_UTF8CHAR_PTR)standard_name, version, &interface, flags);
-    if (rv == CKR_OK && interface != NULL)
-        *found = (CK_INTERFACE *)offered(interface);
-    return rv;
 }
 
 static bool is_plain(const CK_UTF8CHAR *name, const CK_VERSION *version, CK_FLAGS flags)
 {
     CK_VERSION plain = own_list(0)->version;
-    return (name == NULL || strcmp((const char *)name, standard_name) == 0) && flags == 0 &&
+    return (name == NULL || strcmp((const char *)name, (const char *)standard_name) == 0) &&
+           flags == 0 &&
            (version == NULL || (version->major == plain.major && version->minor == plain.minor));
 }
 
@@ -115,11 +104,16 @@ CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    if (target_get_interface() != NULL)
-        rv = get_targets(pInterfaceName, pVersion, flags, &interface);
-    else if (is_plain(pInterfaceName, pVersion, flags))
-        interface = offered_plain();
-    if (rv != CKR_OK || interface == NULL)
+    if (target_get_interface() != NULL) {
+        rv = target_get_interface()(pInterfaceName, pVersion, &interface, flags);
+        /* The default, if that is a vendor's: then the standard one. */
+        if (rv == CKR_OK && interface != NULL && pInterfaceName == NULL &&
+            leads_past_policy(interface))
+            rv = target_get_interface()(standard_name, pVersion, &interface, flags);
+        interface = rv == CKR_OK && interface != NULL ? offered(interface) : NULL;
+    } else if (is_plain(pInterfaceName, pVersion, flags))
+        interface = own_interface(0, 0);
+    if (interface == NULL)
         return rv != CKR_OK ? rv : CKR_ARGUMENTS_BAD;
     *ppInterface = interface;
     return CKR_OK;

@@ -1,4 +1,5 @@
-/* own.h - the functions that are written by hand: the OWN rows of functions.def.
+/* own.h - what the module does for each function: those that are written by hand, the OWN rows of functions.def, and
+ * those that forward.c makes.
  *
  * Each takes, behind its own parameters, the target's list of the same number as the list of ours that the application
  * called through. They answer with the target's codes wherever the target is asked.
@@ -9,9 +10,7 @@
 #include "state/slots.h"
 #include "target/target.h"
 
-#define P11_UPTO       302
-#define OWN(name, ...) CK_RV own_##name(PARAMS(__VA_ARGS__), const struct p11_functions *functions);
-#define ROW(name, ...)
+#define ROW(name, ...) CK_RV own_##name(PARAMS(__VA_ARGS__), const struct p11_functions *functions);
 #include "functions.def"
 
 /* True if the target called this module from inside a call for random bytes, or on the filler's thread. Such a call
@@ -38,7 +37,7 @@ void login_end(const struct login *login, CK_RV rv);
  * thread. */
 bool module_prepare(void);
 
-/* Our list of that number, and NULL beyond the last; its version is the target's. */
-struct p11_functions *own_list(unsigned number);
+/* Our lists, whose versions interfaces.c sets. */
+extern struct p11_functions own_lists[TARGET_LISTS];
 
 #endif

@@ -2,10 +2,15 @@
  *
  * Any of them may tell that there is no token, or no such slot; then what is held was another token's.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "calls/own.h"
+#include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
+#include "state/settings.h"
 
 /* A token that opens or closes the filler's session for longer hangs, and the application has not asked for that. */
 static const int64_t TRANSITION_WAIT_NS = 1 * NS_PER_S;
@@ -47,10 +52,9 @@ CK_RV own_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR p
                              const struct p11_functions *functions)
 {
     CK_RV rv = functions->C_WaitForSlotEvent(flags, pSlot, pReserved);
-    struct slot *slot = rv == CKR_OK && pSlot != NULL ? slot_find(*pSlot) : NULL;
     /* A token came or went. Either way what was there is there no longer. */
-    if (slot != NULL)
-        slot_invalidate(slot, SLOT_TOKEN_GONE);
+    if (rv == CKR_OK && pSlot != NULL)
+        slots_note_code(*pSlot, CKR_TOKEN_NOT_PRESENT);
     return rv;
 }
 
@@ -60,28 +64,34 @@ static void subtract_one(CK_ULONG *count)
         --*count;
 }
 
+/* Again if the filler's session was opened or closed while the token counted, but not for ever. */
+static CK_RV count_without_filler(struct slot *slot, CK_TOKEN_INFO_PTR info,
+                                  const struct p11_functions *functions)
+{
+    struct fill_session_view before, after;
+    CK_RV rv;
+    int64_t until_ns = clock_exact_ns() + TRANSITION_WAIT_NS;
+    int tries = 0;
+    do {
+        before = fill_session_view(slot, until_ns);
+        rv = functions->C_GetTokenInfo(slot->id, info);
+        after = fill_session_view(slot, /* until_ns= */ 0);
+    } while (rv == CKR_OK && (before.session != after.session || after.in_transition) &&
+             ++tries < 4);
+    if (rv != CKR_OK || info == NULL || before.session == CK_INVALID_HANDLE)
+        return rv;
+    subtract_one(&info->ulSessionCount);
+    if (before.is_read_write)
+        subtract_one(&info->ulRwSessionCount);
+    return rv;
+}
+
 CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo,
                          const struct p11_functions *functions)
 {
     struct slot *slot = is_recursive() ? NULL : slot_find(slotID);
-    struct fill_session_view before = {CK_INVALID_HANDLE, false, false}, after = before;
-    CK_RV rv = CKR_OK;
-    int64_t until_ns = slot != NULL ? clock_exact_ns() + TRANSITION_WAIT_NS : 0;
-    /* Again if the filler's session was opened or closed while the token counted, but not for ever. */
-    for (int tries = 0; tries < 4; tries++) {
-        if (slot != NULL)
-            before = fill_session_view(slot, until_ns);
-        rv = functions->C_GetTokenInfo(slotID, pInfo);
-        if (slot != NULL)
-            after = fill_session_view(slot, /* until_ns= */ 0);
-        if (rv != CKR_OK || (before.session == after.session && !after.in_transition))
-            break;
-    }
-    if (rv == CKR_OK && pInfo != NULL && before.session != CK_INVALID_HANDLE) {
-        subtract_one(&pInfo->ulSessionCount);
-        if (before.is_read_write)
-            subtract_one(&pInfo->ulRwSessionCount);
-    }
+    CK_RV rv = slot != NULL ? count_without_filler(slot, pInfo, functions)
+                            : functions->C_GetTokenInfo(slotID, pInfo);
     if (rv == CKR_OK && pInfo != NULL && !is_recursive())
         count_token(slot_add(slotID), pInfo->label);
     slots_note_code(slotID, rv);
@@ -102,5 +112,98 @@ CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen
     }
     slots_note_code(slotID, rv);
     fill_session_resume();
+    return rv;
+}
+
+/* The policy that hides mechanisms; NULL if none does. */
+static const struct policy *enforced_policy(void)
+{
+    const struct policy *policy = policy_in_force();
+    return policy_is_audit(policy) ? NULL : policy;
+}
+
+/* Mechanisms that no key is left for are as good as denied. */
+static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
+{
+    return policy_denied_uses(policy, type) == FOR_ANY ||
+           policy_min_key_bits(policy, type) == BITS_UNKNOWN;
+}
+
+/* The whole list in one piece, so that what is counted is what is copied, without what is hidden. *shown is the caller's
+ * to free(). */
+static CK_RV fetch_shown(const struct policy *policy, const struct p11_functions *functions,
+                         CK_SLOT_ID slot, CK_MECHANISM_TYPE **shown, CK_ULONG *count)
+{
+    enum { MORE = 64 }; /* of a token whose list grows while it is asked */
+    CK_ULONG room = 0, kept = 0;
+    CK_RV rv = functions->C_GetMechanismList(slot, NULL, &room);
+    if (rv != CKR_OK)
+        return rv;
+    room += MORE;
+    *count = room;
+    *shown = calloc(room, sizeof **shown);
+    if (*shown == NULL)
+        return CKR_HOST_MEMORY;
+    rv = functions->C_GetMechanismList(slot, *shown, count);
+    /* There may be tokens that count more than they wrote. */
+    for (CK_ULONG i = 0; rv == CKR_OK && i < *count && i < room; i++)
+        if (!is_hidden(policy, (*shown)[i]))
+            (*shown)[kept++] = (*shown)[i];
+    *count = kept;
+    return rv;
+}
+
+CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
+                             CK_ULONG_PTR pulCount, const struct p11_functions *functions)
+{
+    const struct policy *policy = enforced_policy();
+    CK_MECHANISM_TYPE *shown = NULL;
+    CK_ULONG count = 0;
+    bool forwards = policy == NULL || pulCount == NULL;
+    CK_RV rv = forwards ? functions->C_GetMechanismList(slotID, pMechanismList, pulCount)
+                        : fetch_shown(policy, functions, slotID, &shown, &count);
+    slots_note_code(slotID, rv);
+    if (!forwards && rv == CKR_OK) {
+        if (pMechanismList != NULL && *pulCount < count)
+            rv = CKR_BUFFER_TOO_SMALL;
+        else if (pMechanismList != NULL)
+            memcpy(pMechanismList, shown, count * sizeof *shown);
+        *pulCount = count;
+    }
+    free(shown);
+    return rv;
+}
+
+/* In what unit a mechanism gives the sizes of its keys, by its description in the standard; 0: in none. */
+static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
+{
+    static const char *const in_bits[] = {"RC2", "RC4", "Generic"};
+    const struct mechanism *row = mechanism_find(type);
+    if (row == NULL || row->size_from == SIZE_NONE || row->size_from > SIZE_VALUE)
+        return 0;
+    bool bits = row->size_from != SIZE_VALUE;
+    for (size_t i = 0; i < sizeof in_bits / sizeof *in_bits; i++)
+        bits = bits || has_name(row->names, in_bits[i], strlen(in_bits[i]));
+    return bits ? 1 : 8;
+}
+
+CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo,
+                             const struct p11_functions *functions)
+{
+    const struct policy *policy = enforced_policy();
+    if (policy != NULL && is_hidden(policy, type))
+        return CKR_MECHANISM_INVALID;
+    CK_RV rv = functions->C_GetMechanismInfo(slotID, type, pInfo);
+    slots_note_code(slotID, rv);
+    if (policy == NULL || rv != CKR_OK || pInfo == NULL)
+        return rv;
+    for (int use = 0; use < USES; use++)
+        if (policy_denied_uses(policy, type) & 1u << use)
+            pInfo->flags &= ~guard_purposes[use];
+    CK_ULONG unit = unit_bits(type);
+    CK_ULONG least =
+        unit != 0 ? (CK_ULONG)((policy_min_key_bits(policy, type) + unit - 1) / unit) : 0;
+    if (pInfo->ulMinKeySize < least)
+        pInfo->ulMinKeySize = least;
     return rv;
 }

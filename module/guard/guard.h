@@ -7,64 +7,51 @@
 #include "state/sessions.h"
 #include "target/target.h"
 
-/* What a mechanism is to do, as the flags of C_GetMechanismInfo and C_SessionCancel have it. */
-enum purpose {
-    TO_ENCRYPT = CKF_ENCRYPT,
-    TO_DECRYPT = CKF_DECRYPT,
-    TO_DIGEST = CKF_DIGEST,
-    TO_SIGN = CKF_SIGN,
-    TO_SIGN_RECOVER = CKF_SIGN_RECOVER,
-    TO_VERIFY = CKF_VERIFY,
-    TO_VERIFY_RECOVER = CKF_VERIFY_RECOVER,
-    TO_MESSAGE_ENCRYPT = CKF_MESSAGE_ENCRYPT,
-    TO_MESSAGE_DECRYPT = CKF_MESSAGE_DECRYPT,
-    TO_MESSAGE_SIGN = CKF_MESSAGE_SIGN,
-    TO_MESSAGE_VERIFY = CKF_MESSAGE_VERIFY,
-    TO_WRAP = CKF_WRAP,
-    TO_MAKE_KEYS = CKF_GENERATE, /* generate, derive, encapsulate, decapsulate */
-    TO_UNWRAP = CKF_UNWRAP | TO_MAKE_KEYS,
-    ONE_CALL = TO_WRAP | TO_UNWRAP /* the others leave an operation open on the session */
+/* A call that the policy is asked about, as its row in functions.def names it. What it has not is zero. */
+struct guarded_call {
+    const struct policy *policy;
+    const char *function;
+    CK_SESSION_HANDLE session; /* keys are read on it */
+    CK_FLAGS purpose;          /* what the mechanism is to do: a flag of C_GetMechanismInfo */
+    const CK_MECHANISM *mechanism;
+    CK_OBJECT_HANDLE used; /* the key that the mechanism uses, or the object that changes */
+    const CK_ATTRIBUTE *templates[2]; /* of the key that is made; of a pair the public one first */
+    CK_ULONG counts[2];
+    CK_OBJECT_HANDLE *results[2]; /* where handles of made keys come */
+    const CK_BYTE *data;          /* of an operation, or what C_UnwrapKey decrypts */
+    CK_ULONG data_bytes;
+};
+
+enum {
+    MAKES_KEYS = CKF_GENERATE | CKF_GENERATE_KEY_PAIR | CKF_DERIVE | CKF_UNWRAP | CKF_ENCAPSULATE |
+                 CKF_DECAPSULATE,
+    ONE_CALL = MAKES_KEYS | CKF_WRAP /* the others leave an operation open on the session */
 };
 
 /* The purposes of each use that a rule of jdk.crypto.disabledAlgorithms tells apart; USE_OTHER has none. */
 extern const CK_FLAGS guard_purposes[USES];
 
-/* The keys of a call, as its row in functions.def names them. What it has not is zero. */
-struct key_use {
-    CK_OBJECT_HANDLE used;            /* by the mechanism */
-    const CK_ATTRIBUTE *templates[2]; /* of the key that is made; of a pair the public one first */
-    CK_ULONG counts[2];
-    CK_OBJECT_HANDLE *results[2]; /* where handles of made keys come */
-    const CK_BYTE *data;          /* of C_UnwrapKey: what the mechanism decrypts */
-    CK_ULONG data_bytes;
-};
-
 /* Whether guard_mechanism() must be asked. A NULL mechanism ends an operation and is not read. */
-static inline bool guard_concerns(const struct policy *policy, enum purpose purpose,
+static inline bool guard_concerns(const struct policy *policy, CK_FLAGS purpose,
                                   const CK_MECHANISM *mechanism)
 {
     return mechanism != NULL &&
-           ((purpose & TO_MAKE_KEYS) || policy_concerns(policy, mechanism->mechanism));
+           ((purpose & MAKES_KEYS) || policy_concerns(policy, mechanism->mechanism));
 }
 
 /*
- * Before the call: CKR_OK, or what the caller is told and the target never sees. Keys are read on the caller's session.
- * Sets *unsure if a key is made whose size no template tells: then guard_created_key() is to be asked after CKR_OK. Any
- * thread, no lock held, as all functions here.
+ * Before the call: CKR_OK, or what the caller is told and the target never sees. Sets *unsure if a key is made whose
+ * size no template tells: then guard_created_key() is to be asked after CKR_OK. Any thread, no lock held while the
+ * token is asked, as all functions here.
  */
-CK_RV guard_mechanism(const struct policy *policy, const char *function, enum purpose purpose,
-                      CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
-                      const struct key_use *use, bool *unsure);
+CK_RV guard_mechanism(const struct guarded_call *call, bool *unsure);
 
 /* After CKR_OK. If a key is denied, all that the call made is destroyed again, its handles are taken back, and the
  * answer is no more CKR_OK. */
-CK_RV guard_created_key(const struct policy *policy, const char *function,
-                        CK_SESSION_HANDLE session, const CK_MECHANISM *mechanism,
-                        const struct key_use *use);
+CK_RV guard_created_key(const struct guarded_call *call);
 
-/* Before a template makes an object without a mechanism, or changes one (object; CK_INVALID_HANDLE: none). */
-CK_RV guard_template(const struct policy *policy, const char *function, CK_SESSION_HANDLE session,
-                     CK_OBJECT_HANDLE object, const CK_ATTRIBUTE *template, CK_ULONG count);
+/* Before a template makes an object without a mechanism, or changes one. */
+CK_RV guard_template(const struct guarded_call *call);
 
 /* Whether the data of that mechanism may be a DigestInfo: it hides the digest from all other rules. */
 static inline bool is_raw_rsa(CK_MECHANISM_TYPE type)
@@ -73,7 +60,7 @@ static inline bool is_raw_rsa(CK_MECHANISM_TYPE type)
 }
 
 /* After CKR_OK of a call that leaves an operation open: notes whether its data may be a DigestInfo. NULL is fine. */
-static inline void guard_note_operation(struct session *session, enum purpose purpose,
+static inline void guard_note_operation(struct session *session, CK_FLAGS purpose,
                                         const CK_MECHANISM *mechanism)
 {
     if (session == NULL || mechanism == NULL)
@@ -92,11 +79,45 @@ static inline void guard_note_operation(struct session *session, enum purpose pu
  * A refused operation is over at the target as well: by C_SessionCancel, else by as many zero bytes in place of data,
  * whose result is thrown away.
  */
-CK_RV guard_digest_info(const struct policy *policy, const struct p11_functions *functions,
-                        const char *function, enum purpose purpose, CK_SESSION_HANDLE session,
-                        const CK_BYTE *data, CK_ULONG data_bytes);
+CK_RV guard_digest_info(const struct guarded_call *call, const struct p11_functions *functions);
 
 /* At the end of C_Finalize: logs how often each rule refused what, and begins anew. */
 void guard_reports_end(void);
+
+/* What follows is between the files of this folder. */
+
+/*
+ * The rule that denies something that the mechanism's parameter names, such as the hash of RSA-PSS; NULL if none does.
+ * Of the parameter it reads no more than ulParameterLen bytes, at any alignment. What is missing, too short, or of a
+ * mechanism that is in no table names nothing: that is for the token to judge. Structures that the parameter points to
+ * are read as the token would read them.
+ */
+const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
+                                            const CK_MECHANISM *mechanism);
+
+/* What the token says of a key. False if it does not say what type of key it is: it will then say itself what is wrong
+ * with the handle. */
+bool key_read(struct key_info *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle);
+
+/* The rule that denies a key to a mechanism, or to any (NO_MECHANISM); NULL if none does. *code is then the answer. */
+const struct policy_rule *key_denied(const struct policy *policy, uint64_t mechanism,
+                                     const struct key_info *key, CK_RV *code);
+
+/* The same for the key that the call uses. If it is permitted and that is to be remembered, key_is_permitted() says so
+ * for the same mechanism and purpose, until slot_invalidate() says that keys may have changed. */
+const struct policy_rule *used_key_denied(const struct guarded_call *call, bool remember,
+                                          CK_RV *code);
+bool key_is_permitted(const struct guarded_call *call);
+
+/*
+ * The same for a key that is made of the call's templates. Every value of every attribute is judged, because tokens
+ * differ in which of two they take. Sets *unsure if no template tells the size. Reads no attribute whose length is
+ * wrong. type: of the key, if the templates do not say it; NULL: not known.
+ */
+const struct policy_rule *templates_denied(const struct guarded_call *call, uint64_t mechanism,
+                                           const struct key_type *type, bool *unsure, CK_RV *code);
+
+/* Whether a template has anything that rules are about. */
+bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count);
 
 #endif

@@ -1,7 +1,7 @@
 /* parameters.c - reads what a mechanism's parameter names, and asks the policy about each. */
 #include <string.h>
 
-#include "guard/internal.h"
+#include "guard/guard.h"
 
 /* Mechanisms within mechanisms: none is nested deeper, and a circle ends here. */
 enum { DEPTH_MOST = 4 };
@@ -45,21 +45,16 @@ static enum more_algorithms more_in(uint64_t number)
     }
 }
 
-/* What is asked: the same policy, for the same use, about all that a mechanism names. */
-struct question {
-    const struct policy *policy;
-    enum mechanism_use use;
-};
-
-static const struct policy_rule *ask(const struct question *q, uint64_t number)
+/* The mechanism that a number of CKG_MGF1_..., CKD_... or CKP_PKCS5_PBKD2_HMAC_... stands for; or the one that does in
+ * one step what is named apart: HMAC with that hash, or that signature with that digest. */
+static uint64_t mechanism_of(enum what what, uint64_t number, uint64_t signature)
 {
-    return number == NOTHING ? NULL : policy_mechanism(q->policy, number, q->use);
-}
-
-/* The mechanism that does in one step what is named apart: HMAC with that hash, or that signature with that digest. */
-static uint64_t whole_of(enum what what, uint64_t digest, uint64_t signature)
-{
-    const struct digest *hash = what == IS_HASH || what == IS_DIGEST ? digest_find(digest) : NULL;
+    const struct digest *hash = what == IS_HASH || what == IS_DIGEST ? digest_find(number) : NULL;
+    if (what == IS_KDF)
+        return number < sizeof kdfs / sizeof *kdfs ? kdfs[number] : NOTHING;
+    for (size_t i = 0; number != NOTHING && (what == IS_MGF || what == IS_PRF) && i < DIGESTS; i++)
+        if (number == (what == IS_MGF ? digests[i].mgf : digests[i].prf))
+            return what == IS_MGF ? digests[i].mechanism : digests[i].hmac;
     if (hash == NULL)
         return NOTHING;
     if (what == IS_HASH)
@@ -71,80 +66,63 @@ static uint64_t whole_of(enum what what, uint64_t digest, uint64_t signature)
     return more_in(signature) == MORE_PSS ? hash->pss : NOTHING;
 }
 
-/* The mechanism that a number of CKG_MGF1_..., CKD_... or CKP_PKCS5_PBKD2_HMAC_... stands for. */
-static uint64_t mechanism_of(enum what what, uint64_t number)
+/* What is asked: the same policy, for the same use, about all that a mechanism names. */
+struct question {
+    const struct policy *policy;
+    enum mechanism_use use;
+    unsigned depth; /* that is left */
+};
+
+static const struct policy_rule *ask(const struct question *q, uint64_t number)
 {
-    if (what == IS_KDF)
-        return number < sizeof kdfs / sizeof *kdfs ? kdfs[number] : NOTHING;
-    for (size_t i = 0; number != NOTHING && i < DIGESTS; i++)
-        if (number == (what == IS_MGF ? digests[i].mgf : digests[i].prf))
-            return what == IS_MGF ? digests[i].mechanism : digests[i].hmac;
-    return NOTHING;
+    return number == NOTHING ? NULL : policy_mechanism(q->policy, number, q->use);
 }
 
-static const struct policy_rule *mechanism_denied(const struct question *q,
-                                                  const CK_MECHANISM *mechanism,
-                                                  enum more_algorithms structure, unsigned depth);
+static const struct policy_rule *structure_denied(struct question q, enum more_algorithms structure,
+                                                  const CK_MECHANISM *mechanism);
 
-/* The mechanism at that address, itself and with what is in its parameter. */
-static const struct policy_rule *inner_denied(const struct question *q, uintptr_t address,
-                                              unsigned depth)
+/* value: what stands in that member of the mechanism's parameter. */
+static const struct policy_rule *member_denied(const struct question *q, enum what what,
+                                               CK_ULONG value, CK_MECHANISM_TYPE mechanism)
 {
-    CK_MECHANISM inner;
-    if (address == 0 || depth == 0)
+    /* Structures that are pointed to come without a length. */
+    CK_MECHANISM inner = {CKM_RSA_PKCS_OAEP, (void *)value, sizeof(CK_RSA_PKCS_OAEP_PARAMS)};
+    const struct question deeper = {q->policy, q->use, q->depth - 1};
+    bool is_pointer = what == IS_INNER || what == IS_OAEP;
+    const struct policy_rule *rule = NULL;
+    if (is_pointer && (value == 0 || q->depth == 0))
         return NULL;
-    memcpy(&inner, (const void *)address, sizeof inner);
-    const struct policy_rule *rule = ask(q, inner.mechanism);
-    return rule != NULL ? rule : mechanism_denied(q, &inner, more_in(inner.mechanism), depth - 1);
-}
-
-/* The structure at that address, which comes without a length. */
-static const struct policy_rule *oaep_denied(const struct question *q, uintptr_t address)
-{
-    CK_MECHANISM oaep = {CKM_RSA_PKCS_OAEP, (void *)address, sizeof(CK_RSA_PKCS_OAEP_PARAMS)};
-    return mechanism_denied(q, &oaep, MORE_OAEP, /* depth= */ 0);
-}
-
-static const struct policy_rule *member_denied(const struct question *q,
-                                               const CK_MECHANISM *mechanism,
-                                               const struct member *member, unsigned depth)
-{
-    const struct policy_rule *rule;
-    CK_ULONG value;
-    size_t at = member->word * sizeof value;
-    if (mechanism->pParameter == NULL || mechanism->ulParameterLen < at + sizeof value)
-        return NULL;
-    memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
-    switch (member->what) {
-    case IS_MGF:
-    case IS_KDF:
-    case IS_PRF:
-        return ask(q, mechanism_of(member->what, value));
-    case IS_INNER:
-        return inner_denied(q, value, depth);
-    case IS_OAEP:
-        return oaep_denied(q, value);
-    default:
+    if (what == IS_INNER) {
+        memcpy(&inner, (const void *)value, sizeof inner);
+        rule = ask(q, inner.mechanism);
+    } else if (what == IS_MECHANISM || what == IS_DIGEST || what == IS_HASH)
         rule = ask(q, value);
-        return rule != NULL ? rule : ask(q, whole_of(member->what, value, mechanism->mechanism));
-    }
+    if (rule != NULL)
+        return rule;
+    return is_pointer ? structure_denied(deeper, more_in(inner.mechanism), &inner)
+                      : ask(q, mechanism_of(what, value, mechanism));
 }
 
-static const struct policy_rule *mechanism_denied(const struct question *q,
-                                                  const CK_MECHANISM *mechanism,
-                                                  enum more_algorithms structure, unsigned depth)
+static const struct policy_rule *structure_denied(struct question q, enum more_algorithms structure,
+                                                  const CK_MECHANISM *mechanism)
 {
     const struct policy_rule *rule = NULL;
-    for (size_t i = 0;
-         structure != MORE_NONE && rule == NULL && i < sizeof members / sizeof *members; i++)
-        if (members[i].structure == structure)
-            rule = member_denied(q, mechanism, &members[i], depth);
+    CK_ULONG value;
+    if (structure == MORE_NONE || mechanism->pParameter == NULL)
+        return NULL;
+    for (size_t i = 0; rule == NULL && i < sizeof members / sizeof *members; i++) {
+        size_t at = members[i].word * sizeof value;
+        if (members[i].structure != structure || mechanism->ulParameterLen < at + sizeof value)
+            continue;
+        memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
+        rule = member_denied(&q, members[i].what, value, mechanism->mechanism);
+    }
     return rule;
 }
 
 const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
                                             const CK_MECHANISM *mechanism)
 {
-    const struct question q = {policy, use};
-    return mechanism_denied(&q, mechanism, more_in(mechanism->mechanism), DEPTH_MOST);
+    const struct question q = {policy, use, DEPTH_MOST};
+    return structure_denied(q, more_in(mechanism->mechanism), mechanism);
 }

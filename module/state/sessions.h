@@ -14,7 +14,7 @@ struct session {
     _Atomic CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE while the entry is free */
     _Atomic(struct slot *) slot;
     atomic_uint generation;  /* the slot's when the token last answered for this session */
-    atomic_uint digest_info; /* bits of enum purpose: the operation's data may be a DigestInfo */
+    atomic_uint digest_info; /* CKF_SIGN and so on: that operation's data may be a DigestInfo */
     atomic_bool operating;   /* it has a cryptographic operation open */
 };
 

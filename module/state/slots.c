@@ -24,12 +24,11 @@ static struct pool *made[SLOTS_MAX];
 
 /* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
 enum { POOL_STAYS = -1 };
-enum keys { KEYS_STAY, KEYS_OF_SESSIONS, KEYS_ALL };
 enum login { LOGIN_STAYS, NO_LOGIN, LOGIN_OF_USER, LOGIN_OF_SO, LOGIN_OF_EITHER };
 
 struct effect {
     int pool;         /* enum pool_drop */
-    enum keys keys;   /* what is known of keys */
+    bool keys;        /* what is known of keys */
     bool sessions;    /* no session is served until the token has answered for it */
     bool token;       /* whether it has a generator */
     bool sizes;       /* what was learned of its calls */
@@ -39,21 +38,21 @@ struct effect {
 
 /* clang-format off */
 static const struct effect effects[SLOT_EVENTS] = {
-    /*                          pool                 keys              sessions token sizes retry login */
-    [SLOT_SEEDED]            = {POOL_DROP_SEED,     KEYS_STAY,        false, false, false, true,  LOGIN_STAYS},
-    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  LOGIN_OF_USER},
-    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  LOGIN_OF_SO},
-    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    KEYS_ALL,         false, false, false, true,  NO_LOGIN},
-    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         KEYS_STAY,        false, false, false, false, LOGIN_OF_EITHER},
-    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         KEYS_OF_SESSIONS, false, false, false, false, LOGIN_STAYS},
-    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, KEYS_ALL,       false, false, false, true,  NO_LOGIN},
-    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         KEYS_ALL,         false, false, false, false, LOGIN_STAYS},
-    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
-    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
-    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    KEYS_ALL,         true,  true,  false, false, NO_LOGIN},
-    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    KEYS_ALL,         false, true,  true,  true,  NO_LOGIN},
-    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   KEYS_STAY,        false, false, false, false, LOGIN_STAYS},
-    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, KEYS_ALL,         true,  true,  true,  true,  NO_LOGIN},
+    /*                          pool                keys   sessions token  sizes  retry  login */
+    [SLOT_SEEDED]            = {POOL_DROP_SEED,     false, false, false, false, true,  LOGIN_STAYS},
+    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_USER},
+    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_SO},
+    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    true,  false, false, false, true,  NO_LOGIN},
+    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         false, false, false, false, false, LOGIN_OF_EITHER},
+    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
+    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, true,  false, false, false, true,  NO_LOGIN},
+    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
+    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    false, false, false, false, false, LOGIN_STAYS},
+    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    false, false, false, false, false, LOGIN_STAYS},
+    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    true,  true,  true,  false, false, NO_LOGIN},
+    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    true,  false, true,  true,  true,  NO_LOGIN},
+    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   false, false, false, false, false, LOGIN_STAYS},
+    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, true,  true,  true,  true,  true,  NO_LOGIN},
 };
 /* clang-format on */
 
@@ -64,8 +63,7 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
     bool keeps = event == SLOT_SEEDED &&
                  (!SAFEGUARD(SEED) || settings()->pool_on_seed == CONFIG_ON_SEED_KEEP);
     atomic_fetch_add(&slot->generation, effect->sessions);
-    atomic_fetch_add(&slot->keys_version, effect->keys == KEYS_ALL);
-    atomic_fetch_add(&slot->session_keys_version, effect->keys != KEYS_STAY);
+    atomic_fetch_add(&slot->keys_version, effect->keys);
     atomic_fetch_add(&slot->sizes_version, effect->sizes);
     atomic_fetch_add(&slot->retry_version, effect->retry);
     if (effect->token)

@@ -34,18 +34,17 @@ struct slot {
     _Atomic(struct pool *) pool; /* NULL until the first small request */
     atomic_uint
         generation; /* of its sessions; a session of another one is not served from the pool */
-    atomic_uint keys_version;         /* of what is known of any key on the token, */
-    atomic_uint session_keys_version; /* and of session objects */
-    atomic_uint sizes_version;        /* of what was learned about the token's calls */
-    atomic_uint retry_version;        /* moves on when a token that failed may work again */
-    atomic_uint generator;            /* enum slot_generator */
-    atomic_ulong most_sessions;       /* ulMaxSessionCount, read with generator */
-    atomic_uint health;               /* enum slot_health */
-    atomic_size_t suspect_bytes;      /* length of the answer that made it suspect */
-    atomic_bool logged_in;            /* a user or the SO may be logged in */
-    atomic_bool so_logged_in;         /* then no read-only session can be opened */
-    atomic_uint sessions;             /* the application's, */
-    atomic_uint operations;           /* and the operations that they have open */
+    atomic_uint keys_version;    /* of what is known of its keys */
+    atomic_uint sizes_version;   /* of what was learned about the token's calls */
+    atomic_uint retry_version;   /* moves on when a token that failed may work again */
+    atomic_uint generator;       /* enum slot_generator */
+    atomic_ulong most_sessions;  /* ulMaxSessionCount, read with generator */
+    atomic_uint health;          /* enum slot_health */
+    atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
+    atomic_bool logged_in;       /* a user or the SO may be logged in */
+    atomic_bool so_logged_in;    /* then no read-only session can be opened */
+    atomic_uint sessions;        /* the application's, */
+    atomic_uint operations;      /* and the operations that they have open */
 };
 
 enum slot_event {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guard/internal.h"
+#include "guard/guard.h"
 #include "state/memory.h"
 
 enum { NUMBER_BYTES = 4 };
@@ -50,40 +50,28 @@ static void *exactly(const void *bytes, size_t len_bytes)
     return copy;
 }
 
-/* What pointers may lead to. */
-struct pointed {
-    CK_MECHANISM *inner;
-    void *oaep;
-};
-
-enum what { IS_MECHANISM, IS_DIGEST, IS_HASH, IS_MGF, IS_KDF, IS_PRF, IS_INNER, IS_OAEP };
 static const struct member {
     enum more_algorithms structure;
     size_t word;
-    enum what what;
+    const char *what;
 } members[] = {
-#define MEMBER(structure, word, type, name, what) {MORE_##structure, word, IS_##what},
+#define MEMBER(structure, word, type, name, what) {MORE_##structure, word, #what},
 #include "guard/parameters.def"
 };
 
-static void put_word(uint8_t *parameter, size_t len_bytes, size_t word, CK_ULONG value)
-{
-    if (len_bytes >= (word + 1) * sizeof value)
-        memcpy(parameter + word * sizeof value, &value, sizeof value);
-}
-
-/* Arbitrary bytes are no address that may be read. */
+/* Arbitrary bytes are no address that may be read: those of a mechanism, and of the parameter of OAEP, stand there. */
 static void set_pointers(uint64_t number, uint8_t *parameter, size_t len_bytes,
-                         const struct pointed *pointed)
+                         const CK_MECHANISM *inner)
 {
+    static CK_RSA_PKCS_OAEP_PARAMS oaep = {.hashAlg = CKM_SHA_1, .mgf = 1};
     const struct mechanism *row = mechanism_find(number);
     for (size_t i = 0; row != NULL && i < sizeof members / sizeof *members; i++) {
-        if (row->more == MORE_NONE || members[i].structure != row->more)
-            continue;
-        if (members[i].what == IS_INNER)
-            put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->inner);
-        if (members[i].what == IS_OAEP)
-            put_word(parameter, len_bytes, members[i].word, (CK_ULONG)pointed->oaep);
+        bool is_inner = strcmp(members[i].what, "INNER") == 0;
+        const void *address = is_inner ? (const void *)inner : &oaep;
+        if (members[i].structure == row->more &&
+            (is_inner || strcmp(members[i].what, "OAEP") == 0) &&
+            len_bytes >= (members[i].word + 1) * sizeof address)
+            memcpy(parameter + members[i].word * sizeof address, &address, sizeof address);
     }
 }
 
@@ -101,12 +89,11 @@ static void fuzz_attribute(const struct policy *policy, uint64_t number, void *v
         CK_ATTRIBUTE template[] = {{types[i], value, len_bytes},
                                    {CKA_KEY_TYPE, &type, sizeof type},
                                    {types[i], value, len_bytes / 2}};
-        struct key_use use = {.templates = {template, template + 2}, .counts = {2, 0}};
-        const struct policy_rule *one =
-            templates_denied(policy, number, NULL, &use, &unsure, &code);
-        use.counts[1] = 1;
-        const struct policy_rule *both =
-            templates_denied(policy, number, NULL, &use, &unsure, &code);
+        struct guarded_call call = {
+            .policy = policy, .templates = {template, template + 2}, .counts = {2, 0}};
+        const struct policy_rule *one = templates_denied(&call, number, NULL, &unsure, &code);
+        call.counts[1] = 1;
+        const struct policy_rule *both = templates_denied(&call, number, NULL, &unsure, &code);
         must(one == NULL || both != NULL);
         (void)template_tells_size(template, 3);
     }
@@ -136,16 +123,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *inner_parameter = exactly(parameter, size);
     CK_MECHANISM inner = {size >= NUMBER_BYTES ? parameter[0] | (CK_ULONG)parameter[1] << 8 : 0,
                           inner_parameter, size};
-    struct pointed pointed = {
-        .inner = &inner,
-        .oaep = exactly(&(const CK_RSA_PKCS_OAEP_PARAMS){.hashAlg = CKM_SHA_1, .mgf = 1},
-                        sizeof(CK_RSA_PKCS_OAEP_PARAMS))};
+    CK_MECHANISM whole = {number, parameter, size};
     fuzz_attribute(policy, number, parameter, size);
     /* A mechanism within itself, to any depth. */
-    set_pointers(inner.mechanism, inner_parameter, size, &pointed);
-    set_pointers(number, parameter, size, &pointed);
+    set_pointers(inner.mechanism, inner_parameter, size, &inner);
+    set_pointers(number, parameter, size, &inner);
 
-    CK_MECHANISM whole = {number, parameter, size};
     const struct policy_rule *denied = parameters_denied(policy, USE_SIGN, &whole);
     must(parameters_denied(NULL, USE_SIGN, &whole) == NULL);
     /* What is seen in a part of the parameter is seen in the whole. */
@@ -157,6 +140,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     free(parameter);
     free(inner_parameter);
-    free(pointed.oaep);
     return 0;
 }

@@ -1,18 +1,15 @@
-/* test_guard.c - what is disabled never reaches the token, through any function that takes a mechanism. */
+/* test_guard.c - what is disabled never reaches the token, as a mechanism of any function or in its parameter. */
 #include "fixture.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "rows.h"
 
-enum { MECHANISM_FUNCTIONS = 21 };
+enum { MECHANISM_FUNCTIONS = 21, WORDS_MOST = 12 };
 
 static _Alignas(16) unsigned char scratch[4096];
-
-static const struct p11_functions *list;
 static CK_SESSION_HANDLE session;
 static CK_MECHANISM mechanism;
 static CK_MECHANISM *mechanism_argument = &mechanism;
@@ -27,34 +24,6 @@ static uintptr_t value_of(const char *name, bool is_pointer)
     return is_pointer ? (uintptr_t)scratch : name[0] == 'h';
 }
 
-struct row {
-    const char *name;
-    CK_RV (*call)(void);
-};
-
-#define P11_UPTO 302
-#define ROW(name, ...)
-#define MECH(purpose, keys, name, ...) CALLER(name, __VA_ARGS__)
-#include "functions.def"
-
-static const struct row rows[] = {
-#define P11_UPTO 302
-#define ROW(name, ...)
-#define MECH(purpose, keys, name, ...) {#name, call_##name},
-#include "functions.def"
-};
-
-_Static_assert(sizeof rows / sizeof *rows == MECHANISM_FUNCTIONS,
-               "3.2 has 21 functions with a mechanism");
-
-/* How many of a row's parameters are mechanisms; of the rows that are no MECH there is none. */
-#define IS_MECHANISM(pair)     IS_MECHANISM_ pair
-#define IS_MECHANISM_(type, n) _Generic((type)0, CK_MECHANISM_PTR : 1, default : 0)
-#define P11_UPTO               302
-#define MECH(purpose, keys, ...)
-#define ROW(name, ...) static const char without_##name[] = {P11_EACH(IS_MECHANISM, __VA_ARGS__)};
-#include "functions.def"
-
 static void start(const char *settings)
 {
     char whole[1024];
@@ -66,36 +35,39 @@ static void start(const char *settings)
     session = open_session(0, 0);
 }
 
-/* Calls one, in a session of its own; *reached: how many calls reach the target. */
-static CK_RV call(const struct row *row, unsigned *reached)
+static void start_without(const char *item)
 {
-    session = open_session(0, 0);
-    unsigned before = target_calls_in_all();
-    CK_RV rv = row->call();
-    *reached = target_calls_in_all() - before;
-    return rv;
+    char settings[256];
+    snprintf(settings, sizeof settings, "x-disabled-algorithms: %s", item);
+    start(settings);
 }
 
+#define ANYTHING (~0UL)
+
+/* Each row in a session of its own. calls: how many of it reach the target. */
 static void all_answer(CK_RV rv, unsigned calls)
 {
-    unsigned reached;
-    for (size_t i = 0; i < MECHANISM_FUNCTIONS; i++) {
-        CK_RV got = call(&rows[i], &reached);
-        ck_assert_msg(got == rv, "%s answers 0x%lx, not 0x%lx", rows[i].name, got, rv);
-        ck_assert_msg(reached == calls, "%s: %u calls reach the target", rows[i].name, reached);
+    FOR_EACH_ROW(row, "MECH")
+    {
+        session = open_session(0, 0);
+        unsigned before = target_calls_in_all();
+        CK_RV got = row->call();
+        ck_assert_msg(got == rv || rv == ANYTHING, "%s answers 0x%lx, not 0x%lx", row->name, got,
+                      rv);
+        ck_assert_msg(target_calls_in_all() - before == calls, "%s: %u calls reach the target",
+                      row->name, target_calls_in_all() - before);
     }
 }
 
 TEST(every_function_that_takes_a_mechanism_is_guarded)
 {
     unsigned found = 0;
-#define P11_UPTO 302
-#define MECH(purpose, keys, ...)
-#define ROW(name, ...)                                                                             \
-    for (size_t i = 0; i < sizeof without_##name; i++)                                             \
-        found += (unsigned)without_##name[i];
-#include "functions.def"
-    ck_assert_uint_eq(found, 0);
+    for (const struct row *row = rows; row < rows + FUNCTIONS_3_2; row++) {
+        bool takes = strstr(row->parameters, "CK_MECHANISM_PTR") != NULL;
+        ck_assert_msg(takes == is_kind(row, "MECH"), "%s", row->name);
+        found += takes;
+    }
+    ck_assert_uint_eq(found, MECHANISM_FUNCTIONS);
 }
 
 /* By name, by number, by a vendor's number. */
@@ -112,9 +84,7 @@ enum { LISTS = sizeof lists / sizeof *lists };
 
 TEST_EACH(a_denied_mechanism_never_reaches_the_token, 0, LISTS)
 {
-    char settings[128];
-    snprintf(settings, sizeof settings, "x-disabled-algorithms: %s", lists[_i].disabled);
-    start(settings);
+    start_without(lists[_i].disabled);
     mechanism.mechanism = lists[_i].denied;
     all_answer(CKR_MECHANISM_INVALID, 0);
     mechanism.mechanism = lists[_i].permitted;
@@ -123,47 +93,27 @@ TEST_EACH(a_denied_mechanism_never_reaches_the_token, 0, LISTS)
 
 TEST(no_mechanism_is_handed_on_unread)
 {
-    start("x-disabled-algorithms: RSA, MD5, AES, RSA keySize < 2048");
-    unsigned reached;
+    start_without("RSA, MD5, AES, RSA keySize < 2048");
     mechanism_argument = NULL;
-    for (size_t i = 0; i < MECHANISM_FUNCTIONS; i++) {
-        call(&rows[i], &reached);
-        ck_assert_msg(reached == 1, "%s: %u calls reach the target", rows[i].name, reached);
-    }
+    all_answer(ANYTHING, 1);
 }
 
 TEST(audit_permits_counts_and_logs_once)
 {
-    start("x-policy: audit\nx-disabled-algorithms: MD5, SHA1");
+    start_without("MD5, SHA1\nx-policy: audit");
     mechanism.mechanism = CKM_MD5_RSA_PKCS;
     all_answer(CKR_OK, 1);
     all_answer(CKR_OK, 1);
     ck_assert_uint_eq(messages_with("'MD5' would refuse CKM_MD5_RSA_PKCS in C_EncryptInit"), 1);
     ck_assert_uint_eq(messages_with("CKM_MD5_RSA_PKCS"), 1);
-    mechanism.mechanism = CKM_MD5;
-    all_answer(CKR_OK, 1);
-    ck_assert_uint_eq(messages_with("'MD5' would refuse CKM_MD5 in"), 1);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(messages_with("'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"),
                       1);
 }
 
-/* The reader of the log sees what the list means. */
-TEST_EACH(the_start_says_what_is_in_force, 0, 3)
-{
-    start(_i == 0   ? "x-disabled-algorithms: CKM_MD2, SSLv3, secp192r1, RSA keySize < 2048"
-          : _i == 1 ? "x-disabled-algorithms: CKM_MD2, CKM_DES_CBC\nx-policy: audit"
-                    : "");
-    static const char *const said[] = {
-        "policy: in force (mechanisms: 8, curves: 1, parameter sets: 0, rules about key sizes: 1)",
-        "policy: audited (mechanisms: 2, curves: 0, parameter sets: 0, rules about key sizes: 0)",
-        "policy: none"};
-    ck_assert_uint_eq(messages_with(said[_i]), 1);
-}
-
 TEST(refusals_are_logged_once_with_the_place_of_the_rule)
 {
-    start("x-disabled-algorithms: DES,   MD5");
+    start_without("DES,   MD5");
     mechanism.mechanism = CKM_MD5;
     all_answer(CKR_MECHANISM_INVALID, 0);
     ck_assert_uint_eq(messages_with("/config:3: 'MD5' refuses CKM_MD5 in C_EncryptInit"), 1);
@@ -171,30 +121,167 @@ TEST(refusals_are_logged_once_with_the_place_of_the_rule)
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(messages_with("'MD5' refused CKM_MD5, 21 times in all"), 1);
     initialize();
-    session = open_session(0, 0);
-    EXPECT(list->C_DigestInit(session, &mechanism), CKR_MECHANISM_INVALID);
+    EXPECT(list->C_DigestInit(open_session(0, 0), &mechanism), CKR_MECHANISM_INVALID);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(messages_with("'MD5' refused CKM_MD5, 1 time in all"), 1);
+}
+
+/* The reader of the log sees what the list means. */
+TEST_EACH(the_start_says_what_is_in_force, 0, 3)
+{
+    static const char *const settings[][2] = {
+        {"x-disabled-algorithms: CKM_MD2, SSLv3, secp192r1, RSA keySize < 2048",
+         "policy: in force (mechanisms: 8, curves: 1, parameter sets: 0, rules about key sizes: "
+         "1)"},
+        {"x-disabled-algorithms: CKM_MD2, CKM_DES_CBC\nx-policy: audit",
+         "policy: audited (mechanisms: 2, curves: 0"},
+        {"", "policy: none"}};
+    start(settings[_i][0]);
+    ck_assert_uint_eq(messages_with(settings[_i][1]), 1);
 }
 
 /* A child of a process that had it goes on under it, without any call of its own. */
 TEST(a_forked_child_goes_on_under_the_policy)
 {
-    start("x-disabled-algorithms: MD5");
+    start_without("MD5");
     mechanism.mechanism = CKM_MD5;
-    int status = -1;
     pid_t child = check_fork();
     if (child == 0) {
         unsigned before = target_calls_in_all();
-        for (size_t i = 0; i < MECHANISM_FUNCTIONS; i++)
-            if (rows[i].call() != CKR_MECHANISM_INVALID)
-                _exit(1);
+        FOR_EACH_ROW(row, "MECH")
+        CHILD_EXPECT(row->call(), CKR_MECHANISM_INVALID);
         _exit(target_calls_in_all() == before ? 0 : 2);
     }
     /* One after the other: the target counts the calls of both. */
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
+    reap(child);
     all_answer(CKR_MECHANISM_INVALID, 0);
+}
+
+/* A pointer to what follows the words: a CK_MECHANISM of CKM_MD5, or the parameter of OAEP with SHA-1. */
+#define TO_MD5  (~0UL)
+#define TO_OAEP (~1UL)
+
+/* An item that denies it, one that is near and does not, and the parameter as words of CK_ULONG. */
+static const struct nested {
+    const char *denies, *permits;
+    CK_MECHANISM_TYPE mechanism;
+    unsigned needed; /* words that must be there to see it */
+    CK_ULONG words[WORDS_MOST];
+} nested[] = {
+    {"SHA1", "SHA384", CKM_RSA_PKCS_OAEP, 1, {0x220, 2, 1, 0, 0}},
+    {"SHA1", "SHA256", CKM_RSA_PKCS_OAEP, 2, {0x260, 1, 1, 0, 0}},
+    {"SHA384", "SHA1", CKM_RSA_PKCS_OAEP, 2, {0x250, 3, 1, 0, 0}},
+    {"SHA1", "MD5", CKM_RSA_PKCS_PSS, 1, {0x220, 2, 20}},
+    {"SHA224", "SHA1", CKM_RSA_PKCS_PSS, 2, {0x250, 5, 20}},
+    {"SHA1withRSASSA-PSS", "SHA1withRSA", CKM_RSA_PKCS_PSS, 1, {0x220, 2, 20}},
+    {"SHA3-256", "SHA384", CKM_RSA_PKCS_PSS, 2, {0x250, 7, 20}},
+    {"SHA512", "SHA1", 0x43 /* SHA256_RSA_PKCS_PSS */, 2, {0x250, 4, 20}},
+    {"SHA1", "SHA256", CKM_ECDH1_DERIVE, 1, {2, 0, 0, 65, 0}},
+    {"SHA256", "SHA1", CKM_ECDH1_DERIVE, 1, {6, 0, 0, 65, 0}},
+    {"SHA1", "SHA256", CKM_ECDH1_COFACTOR_DERIVE, 1, {0x0e, 0, 0, 65, 0}},
+    {"SHA1", "SHA256", CKM_ECMQV_DERIVE, 1, {2, 0, 0, 65, 0}},
+    {"SHA1", "SHA256", CKM_X9_42_DH_DERIVE, 1, {3, 0, 0, 65, 0}},
+    {"SHA1", "SHA256", CKM_X9_42_DH_HYBRID_DERIVE, 1, {4, 0, 0, 65, 0}},
+    {"SHA1", "SHA256", CKM_X9_42_MQV_DERIVE, 1, {4, 0, 0, 65, 0}},
+    {"HmacSHA1", "SHA1", CKM_PKCS5_PBKD2, 5, {1, 0, 0, 1000, 1, 0, 0, 0, 0}},
+    {"HmacSHA256", "HmacSHA1", CKM_PKCS5_PBKD2, 5, {1, 0, 0, 1000, 4, 0, 0, 0, 0}},
+    {"SHA1", "SHA256", 0x402a /* HKDF_DERIVE */, 2, {1, 0x220, 1, 0, 0, 0, 0, 0}},
+    {"HmacSHA1", "HmacMD5", 0x402b /* HKDF_DATA */, 2, {1, 0x220, 1, 0, 0, 0, 0, 0}},
+    {"MD5", "SHA1", 0x3d8 /* TLS12_MAC */, 1, {0x210, 12, 1}},
+    {"TLSv1", "SSLv3", 0x3e4 /* TLS_MAC */, 1, {0x378, 12, 1}},
+    {"SHA256", "SHA384", 0x3e5 /* TLS_KDF */, 1, {0x250, 0, 0, 0, 0, 0, 0, 0, 0}},
+    {"SHA384", "SHA256", 0x3e0 /* TLS12_MASTER_KEY_DERIVE */, 6, {0, 0, 0, 0, 0, 0x260}},
+    {"SHA384",
+     "SHA256",
+     0x3e1 /* TLS12_KEY_AND_MAC_DERIVE */,
+     10,
+     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0x260}},
+    {"SHA1", "SHA256", 0x56 /* TLS12_EXTENDED_MASTER_KEY_DERIVE */, 1, {0x220, 0, 0, 0}},
+    {"SHA1", "SHA256", 0x3d3 /* WTLS_PRF */, 1, {0x220, 0, 0, 0, 0, 0, 0}},
+    {"HmacSHA1", "SHA1", 0x3ac /* SP800_108_COUNTER_KDF */, 1, {0x221, 0, 0, 0, 0}},
+    {"HmacSHA1", "HmacSHA256", 0x3ad /* SP800_108_FEEDBACK_KDF */, 1, {0x221, 0, 0, 0, 0, 0, 0}},
+    {"SHA256", "SHA1", 0x1f /* HASH_ML_DSA */, 4, {0, 0, 0, 0x250}},
+    {"CKM_HASH_ML_DSA_SHA512", "CKM_HASH_SLH_DSA_SHA512", 0x1f, 4, {0, 0, 0, 0x270}},
+    {"CKM_HASH_SLH_DSA_SHA512",
+     "CKM_HASH_ML_DSA_SHA512",
+     0x34 /* HASH_SLH_DSA */,
+     4,
+     {0, 0, 0, 0x270}},
+    {"SHA512", "SHA256", 0x4029 /* XEDDSA */, 1, {0x270}},
+    {"MD5", "SHA1", CKM_CMS_SIG, 2, {1, TO_MD5, 0, 0, 0, 0, 0, 0}},
+    {"MD5", "SHA1", CKM_CMS_SIG, 3, {1, 0, TO_MD5, 0, 0, 0, 0, 0}},
+    {"MD5", "SHA1", CKM_KIP_DERIVE, 1, {TO_MD5, 0, 0, 0}},
+    {"SHA1", "SHA256", 0x1054 /* RSA_AES_KEY_WRAP */, 2, {256, TO_OAEP}},
+    {"SHA1", "SHA256", 0x1053 /* ECDH_AES_KEY_WRAP */, 2, {256, 2, 0, 0}},
+    {"HmacSHA1", "HmacSHA256", 0x402f /* IKE_PRF_DERIVE */, 1, {0x221, 0, 0, 0, 0, 0, 0}},
+    {"HmacSHA1", "HmacSHA256", 0xce534375 /* NSS_IKE1_APP_B_PRF_DERIVE */, 1, {0x221}},
+    {"HmacMD5", "HmacSHA1", 0xce534363 /* NSS_HMAC_CONSTANT_TIME */, 1, {0x211, 0, 0, 0}},
+};
+enum { NESTED = sizeof nested / sizeof *nested };
+
+/* The first len_bytes of the parameter, right before a page that faults. */
+static CK_RV derive(const struct nested *from, size_t len_bytes)
+{
+    static CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
+    static CK_RSA_PKCS_OAEP_PARAMS oaep = {.hashAlg = CKM_SHA_1, .mgf = 1};
+    static char *page_end;
+    CK_ULONG words[WORDS_MOST];
+    CK_OBJECT_HANDLE key;
+    for (unsigned i = 0; i < WORDS_MOST; i++)
+        words[i] = from->words[i] == TO_MD5    ? (CK_ULONG)&md5
+                   : from->words[i] == TO_OAEP ? (CK_ULONG)&oaep
+                                               : from->words[i];
+    if (page_end == NULL)
+        page_end = before_a_fault(0);
+    memcpy(page_end - len_bytes, words, len_bytes);
+    mechanism = (CK_MECHANISM){from->mechanism, page_end - len_bytes, len_bytes};
+    return fn->C_DeriveKey(session, &mechanism, 1, NULL, 0, &key);
+}
+
+TEST_EACH(an_algorithm_in_a_parameter_is_refused_and_nothing_is_read_that_is_not_there, 0, NESTED)
+{
+    const struct nested *one = &nested[_i];
+    start_without(one->denies);
+    unsigned before = target_calls_in_all();
+    EXPECT(derive(one, sizeof one->words), CKR_MECHANISM_PARAM_INVALID);
+    EXPECT(derive(one, one->needed * sizeof(CK_ULONG)), CKR_MECHANISM_PARAM_INVALID);
+    ck_assert_uint_eq(target_calls_in_all(), before);
+    for (size_t len_bytes = 0; len_bytes < one->needed * sizeof(CK_ULONG); len_bytes++)
+        EXPECT(derive(one, len_bytes), CKR_OK);
+}
+
+TEST_EACH(a_near_one_is_not, 0, NESTED)
+{
+    start_without(nested[_i].permits);
+    EXPECT(derive(&nested[_i], sizeof nested[_i].words), CKR_OK);
+}
+
+/* Mechanism 0 makes RSA keys; in a parameter 0 says that there is nothing. */
+TEST(zero_in_a_parameter_is_no_mechanism)
+{
+    static const struct nested zeros[] = {{.mechanism = CKM_ECDH1_DERIVE},
+                                          {.mechanism = 0x4029},
+                                          {.mechanism = CKM_CMS_SIG},
+                                          {.mechanism = 0x402a}};
+    start_without("RSA, SHA1");
+    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
+        EXPECT(derive(&zeros[i], sizeof zeros[i].words), CKR_OK);
+}
+
+TEST(mechanisms_that_contain_each_other_end)
+{
+    CK_ULONG words[8] = {0};
+    mechanism = (CK_MECHANISM){CKM_CMS_SIG, words, sizeof words};
+    words[1] = words[2] = (CK_ULONG)&mechanism;
+    start_without("MD5");
+    all_answer(CKR_OK, 1);
+}
+
+TEST(audit_permits_what_a_parameter_names)
+{
+    start_without("SHA1\nx-policy: audit");
+    EXPECT(derive(&nested[0], sizeof nested[0].words), CKR_OK);
+    ck_assert_uint_eq(messages_with("'SHA1' would refuse CKM_RSA_PKCS_OAEP in C_DeriveKey"), 1);
 }
 
 int main(void)

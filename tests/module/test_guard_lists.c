@@ -61,11 +61,8 @@ TEST(a_long_list_that_grows_is_read_in_one_piece)
     ck_assert_uint_eq(list[3], 0x80000004);
     keyring->grows = 1;
     count = KEYRING_MECHANISMS;
-    EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_BUFFER_TOO_SMALL);
-    keyring->grows = 0;
-    count = KEYRING_MECHANISMS;
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
-    ck_assert_uint_ge(count, 1500);
+    ck_assert_uint_eq(count, 1500);
 }
 
 TEST(info_is_refused_or_says_the_raised_size)

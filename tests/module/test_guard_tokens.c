@@ -1,7 +1,6 @@
 /* test_guard_tokens.c - the policy before real tokens with real keys: SoftHSM, and NSS's softoken. */
-#include "fixture.h"
+#include "guarded.h"
 
-#include <string.h>
 #include <unistd.h>
 
 static const struct {
@@ -15,20 +14,13 @@ static CK_BYTE digest[32] = "any";
 static CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
 static CK_BYTE f4[] = {1, 0, 1};
 static CK_FUNCTION_LIST *bare; /* the token's own list: what it does is not guarded */
-static CK_SESSION_HANDLE session;
 
-static CK_BYTE md5_info[34] =
-    "\x30\x20\x30\x0c\x06\x08\x2a\x86\x48\x86\xf7\x0d\x02\x05\x05\x00\x04\x10"
-    "0123456789abcdef";
-static CK_BYTE sha256_info[51] =
-    "\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20"
-    "0123456789abcdef0123456789abcdef";
 static CK_BYTE secp256r1[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
 static CK_BYTE secp384r1[] = "\x06\x05\x2b\x81\x04\x00\x22";
 
 #define IS_THERE() SKIP_IF(access(tokens[_i].path, R_OK) != 0, "the token is not installed")
 
-static void start(int number, const char *settings)
+static void start_token(int number, const char *settings)
 {
     CK_SLOT_ID slot = tokens[number].begin(settings);
     bare = bare_list();
@@ -86,7 +78,7 @@ TEST_EACH(rsa_keys_are_measured, 0, TOKENS)
     CK_ULONG signature_bytes;
     struct pair small, large, none;
     IS_THERE();
-    start(_i, "x-disabled-algorithms: RSA keySize < 2048");
+    start_token(_i, "x-disabled-algorithms: RSA keySize < 2048");
     EXPECT(make_rsa(fn, 1024, &none), CKR_KEY_SIZE_RANGE);
     EXPECT(make_rsa(bare, 1024, &small), CKR_OK);
     EXPECT(make_rsa(fn, 2048, &large), CKR_OK);
@@ -121,7 +113,7 @@ TEST_EACH(an_unwrapped_rsa_key_is_measured, 0, TOKENS)
     CK_OBJECT_HANDLE aes, unwrapped = 4711;
     struct pair small, large;
     IS_THERE();
-    start(_i, "x-disabled-algorithms: RSA keySize < 2048");
+    start_token(_i, "x-disabled-algorithms: RSA keySize < 2048");
     if (wrap.mechanism == CKM_AES_CBC_PAD) {
         wrap.pParameter = iv;
         wrap.ulParameterLen = sizeof iv;
@@ -149,7 +141,7 @@ TEST_EACH(curves_are_known, 0, TOKENS)
     CK_ULONG signature_bytes;
     struct pair one, other;
     IS_THERE();
-    start(_i, "x-disabled-algorithms: secp256r1");
+    start_token(_i, "x-disabled-algorithms: secp256r1");
     EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_CURVE_NOT_SUPPORTED);
     EXPECT(make(bare, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_OK);
     EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, permitted, &other), CKR_OK);
@@ -168,13 +160,9 @@ TEST_EACH(the_digest_in_a_digest_info_is_seen, 0, TOKENS)
     CK_ULONG signature_bytes;
     struct pair pair;
     IS_THERE();
-    start(_i, "x-disabled-algorithms: MD5withRSA");
+    start_token(_i, "x-disabled-algorithms: MD5withRSA");
     EXPECT(make_rsa(fn, 2048, &pair), CKR_OK);
-    memset(block, 0xff, sizeof block);
-    block[0] = 0x00;
-    block[1] = 0x01;
-    block[sizeof block - sizeof md5_info - 1] = 0x00;
-    memcpy(block + sizeof block - sizeof md5_info, md5_info, sizeof md5_info);
+    pad(block, sizeof block, md5_info, sizeof md5_info);
     for (int i = 0; i < 3; i++) {
         EXPECT(sign(&rsa, pair.private, md5_info, sizeof md5_info, signature, &signature_bytes),
                CKR_DATA_INVALID);

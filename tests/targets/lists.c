@@ -9,8 +9,8 @@
 
 enum { INTERFACES_MOST = 128, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *) };
 
-/* What functions.def says of keys and operations. */
-struct key_use {
+/* What functions.def says of a call with a mechanism. */
+struct mechanism_call {
     CK_OBJECT_HANDLE used;
     const CK_ATTRIBUTE *templates[2];
     CK_ULONG counts[2];
@@ -18,36 +18,20 @@ struct key_use {
     const CK_BYTE *data;
     CK_ULONG data_bytes;
 };
-#define KEYS(...)                                                                                  \
-    &(const struct key_use)                                                                        \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define NO_KEY KEYS(.used = CK_INVALID_HANDLE)
+/* The others leave nothing open. */
 enum {
-    TO_WRAP = 0, /* leaves nothing open */
-    TO_UNWRAP = 0,
-    TO_MAKE_KEYS = 0,
-    TO_MESSAGE_VERIFY = CKF_MESSAGE_VERIFY,
-    TO_MESSAGE_SIGN = CKF_MESSAGE_SIGN,
-    TO_MESSAGE_DECRYPT = CKF_MESSAGE_DECRYPT,
-    TO_MESSAGE_ENCRYPT = CKF_MESSAGE_ENCRYPT,
-    TO_VERIFY_RECOVER = CKF_VERIFY_RECOVER,
-    TO_VERIFY = CKF_VERIFY,
-    TO_SIGN_RECOVER = CKF_SIGN_RECOVER,
-    TO_SIGN = CKF_SIGN,
-    TO_DIGEST = CKF_DIGEST,
-    TO_DECRYPT = CKF_DECRYPT,
-    TO_ENCRYPT = CKF_ENCRYPT
+    OPERATIONS = CKF_ENCRYPT | CKF_DECRYPT | CKF_DIGEST | CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY |
+                 CKF_VERIFY_RECOVER | CKF_MESSAGE_ENCRYPT | CKF_MESSAGE_DECRYPT | CKF_MESSAGE_SIGN |
+                 CKF_MESSAGE_VERIFY
 };
 
 static void begins(struct call *call, CK_FLAGS purpose, const CK_MECHANISM *mechanism,
-                   const struct key_use *keys)
+                   const struct mechanism_call *with)
 {
     call->part = BEGINS;
-    call->purpose = purpose;
+    call->purpose = purpose & OPERATIONS;
     call->mechanism = mechanism;
-    memcpy(call->results, keys->results, sizeof keys->results);
+    memcpy(call->results, with->results, sizeof with->results);
 }
 
 static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_ULONG data_bytes,
@@ -59,6 +43,14 @@ static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_U
     call->data_bytes = data_bytes;
     call->output = output;
 }
+
+#define NOTE_CALL()           (void)0
+#define NOTE_LOGIN(user_type) (void)0
+#define NOTE_MECH(purpose, ...)                                                                    \
+    begins(&call, purpose, pMechanism, &(const struct mechanism_call){__VA_ARGS__})
+#define NOTE_EDIT(object, template, count)           call.part = CHANGES
+#define NOTE_STEP(output)                            takes(&call, /* purpose= */ 0, NULL, 0, output)
+#define NOTE_DATA(purpose, data, data_bytes, output) takes(&call, purpose, data, data_bytes, output)
 
 /* in_240_C_Sign() and so on. */
 #define VALUE(pair)              VALUE_ pair

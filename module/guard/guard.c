@@ -1,0 +1,227 @@
+/* guard.c - asks the policy about a call's mechanism, keys and data, and reports what it refuses. */
+#include "guard/guard.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "base/probes.h"
+#include "state/counters.h"
+#include "state/memory.h"
+#include "state/settings.h"
+
+/* OUTPUT_BYTES: more than any RSA key signs or encrypts. */
+enum { NAME_BYTES = 48, REPORTS_MOST = 256, OUTPUT_BYTES = 2048 };
+
+static struct reports {
+    pthread_mutex_t lock; /* guards what follows */
+    unsigned count;
+    struct report {
+        uint64_t mechanism;
+        const struct policy_rule *rule;
+        unsigned long times;
+    } reports[REPORTS_MOST];
+} * reports;
+IN_WIPED_MEMORY(reports, 1)
+
+static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
+{
+    return mechanism == NO_MECHANISM ? "a key" : mechanism_name(mechanism, text, NAME_BYTES);
+}
+
+/* How often the rule has refused the mechanism now. Beyond the last place it is told as the second time. */
+static unsigned long count(uint64_t mechanism, const struct policy_rule *rule)
+{
+    unsigned long times = 2;
+    unsigned i = 0;
+    pthread_mutex_lock(&reports->lock);
+    while (i < reports->count &&
+           (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
+        i++;
+    if (i == reports->count && i < REPORTS_MOST)
+        reports->reports[reports->count++] = (struct report){mechanism, rule, 0};
+    if (i < REPORTS_MOST)
+        times = ++reports->reports[i].times;
+    count_refusal(i, mechanism, rule->file, rule->line, rule->text, times);
+    pthread_mutex_unlock(&reports->lock);
+    return times;
+}
+
+/* The answer to a call if that rule denies that mechanism in it (NO_MECHANISM: a key): code. CKR_OK if there is no rule
+ * or the policy only audits. */
+static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism,
+                    const struct policy_rule *rule, CK_RV code)
+{
+    char name[NAME_BYTES];
+    bool audit = policy_is_audit(call->policy);
+    if (rule == NULL)
+        return CKR_OK;
+    PROBE(refusal, mechanism, rule->text, call->function, audit);
+    if (count(mechanism, rule) == 1)
+        log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
+                  rule->line, rule->text, audit ? "would refuse" : "refuses",
+                  name_of(mechanism, name), call->function);
+    return audit ? CKR_OK : code;
+}
+
+void guard_reports_end(void)
+{
+    char name[NAME_BYTES];
+    bool audit = policy_is_audit(policy_in_force());
+    pthread_mutex_lock(&reports->lock);
+    for (unsigned i = 0; i < reports->count; i++) {
+        const struct report *report = &reports->reports[i];
+        log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu time%s in all", report->rule->file,
+                  report->rule->line, report->rule->text, audit ? "would have refused" : "refused",
+                  name_of(report->mechanism, name), report->times, report->times == 1 ? "" : "s");
+    }
+    reports->count = 0;
+    pthread_mutex_unlock(&reports->lock);
+}
+
+const CK_FLAGS guard_purposes[USES] = {
+    [USE_DIGEST] = CKF_DIGEST,
+    [USE_SIGN] = CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY | CKF_VERIFY_RECOVER | CKF_MESSAGE_SIGN |
+                 CKF_MESSAGE_VERIFY,
+    [USE_CIPHER] = CKF_ENCRYPT | CKF_DECRYPT | CKF_WRAP | CKF_UNWRAP | CKF_MESSAGE_ENCRYPT |
+                   CKF_MESSAGE_DECRYPT,
+};
+
+static enum mechanism_use use_of(CK_FLAGS purpose)
+{
+    enum mechanism_use use = 0;
+    while (use != USE_OTHER && !(purpose & guard_purposes[use]))
+        use++;
+    return use;
+}
+
+/*
+ * Rules about a mechanism's keys mean the keys that it works with, and those that it generates. A derived or unwrapped
+ * key is another matter: an AES key from ECDH is no small ECDH key.
+ */
+static uint64_t maker(const struct guarded_call *call)
+{
+    return call->used == CK_INVALID_HANDLE ? call->mechanism->mechanism : NO_MECHANISM;
+}
+
+/* The rule that denies the digest in a DigestInfo; NULL if none does, or if the data is something else or NULL. Before
+ * it may be "00 01 FF .. FF 00", with or without the first 00, which an application put there itself. */
+static const struct policy_rule *digest_info_denied(const struct guarded_call *call)
+{
+    const CK_BYTE *info = call->data, *at = info, *end = at + call->data_bytes;
+    if (info == NULL || at == end)
+        return NULL;
+    if (*at == 0x00)
+        at++;
+    if (at < end && *at == 0x01) {
+        do
+            at++;
+        while (at < end && *at == 0xff);
+        if (at < end && *at == 0x00)
+            info = at + 1;
+    }
+    return policy_digest_info(call->policy, info, (size_t)(end - info));
+}
+
+/* Apart from guard_mechanism(), because most calls are as permitted as the last one. */
+__attribute__((noinline)) static CK_RV judge_mechanism(const struct guarded_call *call,
+                                                       bool permitted, bool *unsure)
+{
+    const struct policy *policy = call->policy;
+    CK_MECHANISM_TYPE type = call->mechanism->mechanism;
+    enum mechanism_use use = use_of(call->purpose);
+    CK_RV code;
+    const struct policy_rule *denied = policy_mechanism(policy, type, use), *rule;
+    CK_RV rv = refuse(call, type, denied, CKR_MECHANISM_INVALID);
+    if (rv == CKR_OK && call->mechanism->pParameter != NULL)
+        rv = refuse(call, type, parameters_denied(policy, use, call->mechanism),
+                    CKR_MECHANISM_PARAM_INVALID);
+    if (rv == CKR_OK && call->used != CK_INVALID_HANDLE && !permitted &&
+        policy_looks_at_keys_of(policy, type)) {
+        rule = used_key_denied(call, /* remember= */ denied == NULL, &code);
+        rv = refuse(call, type, rule, code);
+    }
+    if (rv == CKR_OK && (call->purpose & MAKES_KEYS) && policy_has_key_rules(policy)) {
+        rule = templates_denied(call, maker(call), key_type_generated(type), unsure, &code);
+        rv = refuse(call, type, rule, code);
+    }
+    if (rv == CKR_OK && call->data != NULL && is_raw_rsa(type))
+        rv = refuse(call, type, digest_info_denied(call), CKR_DATA_INVALID);
+    return rv;
+}
+
+CK_RV guard_mechanism(const struct guarded_call *call, bool *unsure)
+{
+    bool permitted = key_is_permitted(call);
+    if (permitted && call->mechanism->pParameter == NULL && !(call->purpose & MAKES_KEYS))
+        return CKR_OK;
+    return judge_mechanism(call, permitted, unsure);
+}
+
+CK_RV guard_created_key(const struct guarded_call *call)
+{
+    struct key_info key;
+    CK_RV rv = CKR_OK, code;
+    for (int i = 0; i < 2; i++) {
+        if (call->results[i] == NULL || *call->results[i] == CK_INVALID_HANDLE ||
+            !key_read(&key, call->session, *call->results[i]))
+            continue;
+        const struct policy_rule *rule = key_denied(call->policy, maker(call), &key, &code);
+        if (rv == CKR_OK)
+            rv = refuse(call, call->mechanism->mechanism, rule, code);
+    }
+    for (int i = 0; i < 2 && rv != CKR_OK; i++) {
+        if (call->results[i] == NULL || *call->results[i] == CK_INVALID_HANDLE)
+            continue;
+        target()->C_DestroyObject(call->session, *call->results[i]);
+        *call->results[i] = CK_INVALID_HANDLE;
+    }
+    return rv;
+}
+
+CK_RV guard_template(const struct guarded_call *call)
+{
+    struct key_info key = key_info_of(NULL);
+    bool unsure;
+    CK_RV code;
+    /* What is made without a type is no key; and what changes nothing of a key's size need not be asked about. */
+    if (!policy_has_key_rules(call->policy) ||
+        (call->used != CK_INVALID_HANDLE &&
+         (!template_tells_size(call->templates[0], call->counts[0]) ||
+          !key_read(&key, call->session, call->used))))
+        return CKR_OK;
+    const struct policy_rule *rule = templates_denied(call, NO_MECHANISM, key.type, &unsure, &code);
+    return refuse(call, NO_MECHANISM, rule, code);
+}
+
+/* Whatever the target says of zero bytes, the operation is over then. That of messages goes on to the next one. */
+static void end_with_zeros(const struct guarded_call *call, const struct p11_functions *functions)
+{
+    static const CK_BYTE constant[OUTPUT_BYTES];
+    CK_BYTE_PTR zeros = (CK_BYTE_PTR)constant;
+    CK_BYTE output[OUTPUT_BYTES];
+    CK_ULONG output_bytes = sizeof output;
+    CK_ULONG bytes = call->data_bytes < sizeof constant ? call->data_bytes : sizeof constant;
+    if (call->purpose == CKF_SIGN)
+        functions->C_Sign(call->session, zeros, bytes, output, &output_bytes);
+    else if (call->purpose == CKF_SIGN_RECOVER)
+        functions->C_SignRecover(call->session, zeros, bytes, output, &output_bytes);
+    else if (call->purpose == CKF_VERIFY)
+        functions->C_Verify(call->session, zeros, bytes, zeros, 1);
+    else if (call->purpose == CKF_ENCRYPT)
+        functions->C_Encrypt(call->session, zeros, bytes, output, &output_bytes);
+    else if (call->purpose == CKF_DECRYPT)
+        functions->C_Decrypt(call->session, zeros, bytes, output, &output_bytes);
+}
+
+CK_RV guard_digest_info(const struct guarded_call *call, const struct p11_functions *functions)
+{
+    struct session *session = session_find(call->session);
+    /* A session that is not known may have any operation open. */
+    if (session != NULL &&
+        !(atomic_load_explicit(&session->digest_info, memory_order_relaxed) & call->purpose))
+        return CKR_OK;
+    CK_RV rv = refuse(call, CKM_RSA_PKCS, digest_info_denied(call), CKR_DATA_INVALID);
+    if (rv != CKR_OK && functions->C_SessionCancel(call->session, call->purpose) != CKR_OK)
+        end_with_zeros(call, functions);
+    return rv;
+}
