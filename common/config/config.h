@@ -19,12 +19,11 @@ enum config_policy { CONFIG_POLICY_ENFORCE, CONFIG_POLICY_AUDIT };
 
 enum { CONFIG_KEYS = 14, CONFIG_MISTAKES_MOST = 16 };
 
-/* One key. */
+/* One key. text is what was written, or the default, or NULL for neither; x-target-init, which may hold a PIN, shows
+ * as "(hidden)". */
 struct config_setting {
     const char *key; /* "x-pool-size" */
-    const char
-        *text; /* as written, or the default, or NULL for neither; x-target-init, which may hold
-                       * a PIN, shows as "(hidden)" */
+    const char *text;
     const char *from; /* path of the file or name of the environment variable; NULL: the default */
     unsigned line;    /* in that file, from 1; 0 for the environment and the default */
     char *value;      /* what was written, for struct config to own */
