@@ -62,21 +62,26 @@ bool is_recursive(void)
     return random_call_on_this_thread() || filler_is_this_thread();
 }
 
-/* Apart from its callers, whose own may have the smallest of stacks. */
-__attribute__((noinline)) static bool load_target(struct message *message, bool heard)
+/* Says what is wrong with the file, or where the target was named whose loading failed for another reason. Apart from
+ * its caller, whose callers may have the smallest of stacks. */
+__attribute__((noinline)) static void explain_failure(struct message *message)
 {
-    char origin[PATH_MAX];
-    struct message why;
+    char origin[MESSAGE_BYTES];
+    struct message why = *message;
+    if (config_check_target(settings(), message) == 0)
+        message_set(message, "%s: %s",
+                    config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
+                    why.text);
+}
+
+static bool load_target(struct message *message, bool heard)
+{
     if (!settings_load(message, heard))
         return false;
-    const struct config *config = settings();
-    if (config->target != NULL && target_load(config->target, why.text, sizeof why.text))
+    if (settings()->target != NULL &&
+        target_load(settings()->target, message->text, sizeof message->text))
         return true;
-    /* What is wrong with the file, or where the target was named whose loading failed for another reason. */
-    if (config_check_target(config, message) == 0)
-        message_set(message, "%s: %s",
-                    config_origin(config_find(config, "x-target"), origin, sizeof origin),
-                    why.text);
+    explain_failure(message);
     return false;
 }
 
