@@ -43,8 +43,8 @@ static void note_key_changed(CK_SESSION_HANDLE session)
 #define BEFORE_CALL()
 #define AFTER_CALL()
 
-#define BEFORE_LOGIN(user_type) struct login login = login_begin(hSession, user_type, &rv);
-#define AFTER_LOGIN(user_type)  login_end(&login, rv);
+#define BEFORE_LOGIN(user_type) rv = login_begin(hSession, user_type);
+#define AFTER_LOGIN(user_type)  login_end(hSession, user_type, rv);
 
 /* The policy, where one is set: without, this is all that it costs. */
 #define BEFORE_WITH_POLICY(does)                                                                   \

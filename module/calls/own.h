@@ -19,18 +19,13 @@ bool is_recursive(void);
 
 /*
  * Around C_Login and its like of that type of user, and C_Logout, of NO_USER. The SO cannot log in while there is a
- * read-only session, and the filler's is one, so that is suspended meanwhile. login_begin() sets *rv if the target must
- * not be asked. login_end() makes invalid what was fetched in another login state, on all slots if the session is not
- * known.
+ * read-only session, and the filler's is one, so that is suspended meanwhile. If login_begin() does not return CKR_OK,
+ * that is the answer. login_end() makes invalid what was fetched in another login state, on all slots if the session is
+ * not known.
  */
 #define NO_USER ((CK_USER_TYPE)-1)
-struct login {
-    struct slot *slot;
-    CK_USER_TYPE user_type;
-    bool suspends;
-};
-struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV *rv);
-void login_end(const struct login *login, CK_RV rv);
+CK_RV login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type);
+void login_end(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV rv);
 
 /* Reads the configuration and loads the target if that was not done, so that the lists and interfaces can be told
  * before C_Initialize. Logs nothing if it fails, because C_Initialize will. False if the module has no memory. Any

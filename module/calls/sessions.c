@@ -81,30 +81,29 @@ CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *func
     return rv;
 }
 
-struct login login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV *rv)
+CK_RV login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type)
 {
-    bool refuses = user_type != NO_USER && is_recursive();
-    struct login login = {session_slot(session), user_type, user_type == CKU_SO && !refuses};
-    if (refuses)
-        *rv = CKR_FUNCTION_FAILED;
-    if (login.suspends)
-        fill_session_suspend(login.slot);
-    return login;
+    if (user_type != NO_USER && is_recursive())
+        return CKR_FUNCTION_FAILED;
+    if (user_type == CKU_SO)
+        fill_session_suspend(session_slot(session));
+    return CKR_OK;
 }
 
-void login_end(const struct login *login, CK_RV rv)
+void login_end(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV rv)
 {
-    enum slot_event event = login->user_type == NO_USER  ? SLOT_LOGGED_OUT
-                            : login->user_type == CKU_SO ? SLOT_SO_LOGGED_IN
-                                                         : SLOT_LOGGED_IN;
+    struct slot *slot = session_slot(session);
+    enum slot_event event = user_type == NO_USER  ? SLOT_LOGGED_OUT
+                            : user_type == CKU_SO ? SLOT_SO_LOGGED_IN
+                                                  : SLOT_LOGGED_IN;
     /* A context-specific login belongs to one operation and changes no login state. */
-    bool changes = rv == CKR_OK && login->user_type != CKU_CONTEXT_SPECIFIC;
-    if (changes && login->slot != NULL) {
-        slot_invalidate(login->slot, event);
-        count_pool(login->slot);
+    bool changes = rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC;
+    if (changes && slot != NULL) {
+        slot_invalidate(slot, event);
+        count_pool(slot);
     } else if (changes)
         /* On all slots but one a user may still be logged in. */
         slots_invalidate(event == SLOT_LOGGED_OUT ? SLOT_LOGGED_IN : event);
-    if (login->suspends)
+    if (user_type == CKU_SO && !is_recursive())
         fill_session_resume();
 }

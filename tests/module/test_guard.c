@@ -277,13 +277,6 @@ TEST(mechanisms_that_contain_each_other_end)
     all_answer(CKR_OK, 1);
 }
 
-TEST(audit_permits_what_a_parameter_names)
-{
-    start_without("SHA1\nx-policy: audit");
-    EXPECT(derive(&nested[0], sizeof nested[0].words), CKR_OK);
-    ck_assert_uint_eq(messages_with("'SHA1' would refuse CKM_RSA_PKCS_OAEP in C_DeriveKey"), 1);
-}
-
 int main(void)
 {
     return test_main("guard", set_up, tear_down);

@@ -10,13 +10,9 @@ static const struct {
 enum { TOKENS = sizeof tokens / sizeof *tokens, SIGNATURE_MOST_BYTES = 512 };
 
 static CK_UTF8CHAR pin[] = "1234";
-static CK_BYTE digest[32] = "any";
 static CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
 static CK_BYTE f4[] = {1, 0, 1};
 static CK_FUNCTION_LIST *bare; /* the token's own list: what it does is not guarded */
-
-static CK_BYTE secp256r1[] = "\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07";
-static CK_BYTE secp384r1[] = "\x06\x05\x2b\x81\x04\x00\x22";
 
 #define IS_THERE() SKIP_IF(access(tokens[_i].path, R_OK) != 0, "the token is not installed")
 
@@ -32,13 +28,11 @@ struct pair {
     CK_OBJECT_HANDLE public, private;
 };
 
-/* A pair for all purposes; the exponent, which curves have not, comes last. */
-static CK_RV make(CK_FUNCTION_LIST *by, CK_MECHANISM_TYPE type, CK_ATTRIBUTE size,
-                  struct pair *pair)
+/* A pair for all purposes. */
+static CK_RV make_rsa(CK_FUNCTION_LIST *by, CK_ULONG bits, struct pair *pair)
 {
-    CK_MECHANISM mechanism = {type, NULL, 0};
-    bool is_rsa = type == CKM_RSA_PKCS_KEY_PAIR_GEN;
-    CK_ATTRIBUTE public[] = {size,
+    CK_MECHANISM mechanism = {CKM_RSA_PKCS_KEY_PAIR_GEN, NULL, 0};
+    CK_ATTRIBUTE public[] = {{CKA_MODULUS_BITS, &bits, sizeof bits},
                              {CKA_VERIFY, &yes, sizeof yes},
                              {CKA_ENCRYPT, &yes, sizeof yes},
                              {CKA_PUBLIC_EXPONENT, f4, sizeof f4}};
@@ -46,14 +40,8 @@ static CK_RV make(CK_FUNCTION_LIST *by, CK_MECHANISM_TYPE type, CK_ATTRIBUTE siz
                               {CKA_EXTRACTABLE, &yes, sizeof yes},
                               {CKA_SENSITIVE, &no, sizeof no},
                               {CKA_DECRYPT, &yes, sizeof yes}};
-    return by->C_GenerateKeyPair(session, &mechanism, public, is_rsa ? 4 : 2, private,
-                                 is_rsa ? 4 : 3, &pair->public, &pair->private);
-}
-
-static CK_RV make_rsa(CK_FUNCTION_LIST *by, CK_ULONG bits, struct pair *pair)
-{
-    return make(by, CKM_RSA_PKCS_KEY_PAIR_GEN, (CK_ATTRIBUTE){CKA_MODULUS_BITS, &bits, sizeof bits},
-                pair);
+    return by->C_GenerateKeyPair(session, &mechanism, public, 4, private, 4, &pair->public,
+                                 &pair->private);
 }
 
 static CK_RV sign(CK_MECHANISM *mechanism, CK_OBJECT_HANDLE key, CK_BYTE *data, CK_ULONG data_bytes,
@@ -130,25 +118,6 @@ TEST_EACH(an_unwrapped_rsa_key_is_measured, 0, TOKENS)
     EXPECT(fn->C_WrapKey(session, &wrap, aes, large.private, wrapped, &wrapped_bytes), CKR_OK);
     EXPECT(fn->C_UnwrapKey(session, &wrap, aes, wrapped, wrapped_bytes, key, 3, &unwrapped),
            CKR_OK);
-}
-
-TEST_EACH(curves_are_known, 0, TOKENS)
-{
-    CK_MECHANISM ecdsa = {CKM_ECDSA, NULL, 0};
-    CK_ATTRIBUTE denied = {CKA_EC_PARAMS, secp256r1, sizeof secp256r1 - 1};
-    CK_ATTRIBUTE permitted = {CKA_EC_PARAMS, secp384r1, sizeof secp384r1 - 1};
-    CK_BYTE signature[SIGNATURE_MOST_BYTES];
-    CK_ULONG signature_bytes;
-    struct pair one, other;
-    IS_THERE();
-    start_token(_i, "x-disabled-algorithms: secp256r1");
-    EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(make(bare, CKM_EC_KEY_PAIR_GEN, denied, &one), CKR_OK);
-    EXPECT(make(fn, CKM_EC_KEY_PAIR_GEN, permitted, &other), CKR_OK);
-    EXPECT(fn->C_SignInit(session, &ecdsa, one.private), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(fn->C_VerifyInit(session, &ecdsa, one.public), CKR_CURVE_NOT_SUPPORTED);
-    EXPECT(sign(&ecdsa, other.private, digest, 32, signature, &signature_bytes), CKR_OK);
-    EXPECT(verify(&ecdsa, other.public, digest, 32, signature, signature_bytes), CKR_OK);
 }
 
 /* A refused operation is over at the token as well: the next one can begin. With a public key one may encrypt what
