@@ -179,11 +179,13 @@ void counters_free(void)
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
 {
     struct statistics_slot *counted = counters_of(slot);
-    int len_bytes = 32;
+    size_t len_bytes = 32;
     while (len_bytes > 0 && label[len_bytes - 1] == ' ')
         len_bytes--;
-    if (counted != NULL)
-        snprintf(counted->token, sizeof counted->token, "%.*s", len_bytes, (const char *)label);
+    /* Several threads may do this, and a reader may look. */
+    for (size_t i = 0; counted != NULL && i < sizeof counted->token; i++)
+        atomic_store_explicit((_Atomic char *)&counted->token[i],
+                              i < len_bytes ? (char)label[i] : '\0', memory_order_relaxed);
 }
 
 static struct statistics_calls *calls_of(const struct slot *slot)
