@@ -68,8 +68,7 @@ struct keyring {
 
     /* Every handle is a key like this. */
     CK_KEY_TYPE key_type;
-    CK_BBOOL key_on_token;
-    CK_ATTRIBUTE_TYPE attribute; /* beside CKA_KEY_TYPE and CKA_TOKEN it has this one */
+    CK_ATTRIBUTE_TYPE attribute; /* beside CKA_KEY_TYPE it has this one */
     CK_BYTE value[KEYRING_BYTES];
     CK_ULONG value_bytes;
 

@@ -298,12 +298,10 @@ static CK_RV give_attribute(CK_ATTRIBUTE *attribute)
 {
     const struct keyring *keyring = &shared->keyring;
     const void *value = attribute->type == CKA_KEY_TYPE         ? (const void *)&keyring->key_type
-                        : attribute->type == CKA_TOKEN          ? &keyring->key_on_token
                         : attribute->type == keyring->attribute ? keyring->value
                                                                 : NULL;
-    CK_ULONG value_bytes = attribute->type == CKA_KEY_TYPE ? sizeof keyring->key_type
-                           : attribute->type == CKA_TOKEN  ? sizeof keyring->key_on_token
-                                                           : keyring->value_bytes;
+    CK_ULONG value_bytes =
+        attribute->type == CKA_KEY_TYPE ? sizeof keyring->key_type : keyring->value_bytes;
     bool fits = attribute->pValue == NULL || attribute->ulValueLen >= value_bytes;
     attribute->ulValueLen = value != NULL && fits ? value_bytes : CK_UNAVAILABLE_INFORMATION;
     if (value == NULL)
