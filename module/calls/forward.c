@@ -3,7 +3,6 @@
 #include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
-#include "state/in_call.h"
 #include "state/sessions.h"
 #include "state/settings.h"
 

@@ -8,7 +8,6 @@
 #include "random/fill_session.h"
 #include "random/filler.h"
 #include "state/counters.h"
-#include "state/in_call.h"
 #include "state/init_state.h"
 #include "state/memory.h"
 #include "state/sessions.h"

@@ -16,7 +16,6 @@
 #include "random/filler.h"
 #include "random/source.h"
 #include "state/counters.h"
-#include "state/in_call.h"
 #include "state/init_state.h"
 #include "state/sessions.h"
 #include "state/settings.h"

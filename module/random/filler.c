@@ -13,7 +13,7 @@
 #include "random/sizing.h"
 #include "random/source.h"
 #include "state/counters.h"
-#include "state/in_call.h"
+#include "state/sessions.h"
 #include "state/memory.h"
 #include "state/settings.h"
 

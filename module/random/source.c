@@ -7,7 +7,7 @@
 #include "base/probes.h"
 #include "random/sizing.h"
 #include "state/counters.h"
-#include "state/in_call.h"
+#include "state/init_state.h"
 #include "state/settings.h"
 #include "target/target.h"
 
@@ -161,7 +161,7 @@ static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
     if (rv == CKR_OK || atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))
         return rv;
     if (is_refused_to_all(rv))
-        slot_invalidate(slot, SLOT_RANDOM_REFUSED);
+        slot_invalidate(slot, SLOT_DEVICE_ERROR);
     else if (!sizes.is_failing) {
         sizing_failed(slot, len_bytes);
         if (ask_in_other_size(slot, pool, session, buf, len_bytes) == CKR_OK)

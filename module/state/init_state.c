@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "state/memory.h"
 
@@ -83,4 +84,53 @@ void call_end(void)
     pthread_mutex_lock(&init->lock);
     pthread_cond_broadcast(&init->changed);
     pthread_mutex_unlock(&init->lock);
+}
+
+/* Threads in the target for random bytes, by the address of their control block; 0: a free place. Thread-local
+ * memory would do, but a statically linked host has none for modules. */
+enum { RANDOM_CALLS = 128 };
+static struct random_calls {
+    atomic_uint count;
+    _Atomic uintptr_t threads[RANDOM_CALLS + 1]; /* the last one stands for those without */
+} * random_calls;
+IN_WIPED_MEMORY(random_calls, 1)
+
+static uintptr_t this_thread(void)
+{
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
+unsigned random_call_begin(void)
+{
+    uintptr_t thread = this_thread(), empty = 0;
+    unsigned place = 0;
+    atomic_fetch_add(&random_calls->count, 1);
+    while (place < RANDOM_CALLS &&
+           !atomic_compare_exchange_strong(&random_calls->threads[place], &empty, thread)) {
+        place++;
+        empty = 0;
+    }
+    return place;
+}
+
+void random_call_end(unsigned place)
+{
+    atomic_fetch_sub(&random_calls->count, 1);
+    atomic_store_explicit(&random_calls->threads[place], 0, memory_order_release);
+}
+
+bool random_calls_any(void)
+{
+    return atomic_load(&random_calls->count) != 0;
+}
+
+bool random_call_on_this_thread(void)
+{
+    uintptr_t thread = this_thread();
+    if (!random_calls_any())
+        return false;
+    for (unsigned i = 0; i < RANDOM_CALLS; i++)
+        if (atomic_load_explicit(&random_calls->threads[i], memory_order_relaxed) == thread)
+            return true;
+    return false;
 }

@@ -1,4 +1,4 @@
-/* init_state.h - whether the module is initialised, and which calls C_Finalize has to wait for.
+/* init_state.h - whether the module is initialised, and which calls are in flight.
  *
  * Nothing of ours is locked while the target runs: C_Initialize and C_Finalize mark that they are in progress,
  * and others wait for the mark to change.
@@ -36,5 +36,15 @@ bool init_is_initialized(void);
  */
 bool call_begin(void);
 void call_end(void);
+
+/* Around a call to the target for random bytes, on any thread. _begin() returns what _end() needs. */
+unsigned random_call_begin(void);
+void random_call_end(unsigned place);
+
+/* True if any thread is in such a call. */
+bool random_calls_any(void);
+
+/* True if this thread is in such a call: then the target's generator has come back to this module. */
+bool random_call_on_this_thread(void);
 
 #endif

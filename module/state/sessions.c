@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "state/init_state.h"
 #include "state/memory.h"
 
 /* A session is in the first free one of the WINDOW places from its handle's home on. So a search ends there, and a place
@@ -173,4 +174,23 @@ void session_set_operating(struct session *session, bool operating)
 __attribute__((noinline)) void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv)
 {
     slot_note_code(session_slot(handle), rv);
+}
+
+struct in_call_place *in_call_places;
+IN_WIPED_MEMORY(in_call_places, IN_CALL_PLACES)
+
+bool in_call_none(const struct slot *slot, unsigned *calls)
+{
+    bool none = !random_calls_any();
+    *calls = 0;
+    for (unsigned i = 0; i < IN_CALL_PLACES; i++) {
+        const struct in_call_place *place = &in_call_places[i];
+        CK_SESSION_HANDLE handle = atomic_load_explicit(&place->session, memory_order_relaxed);
+        if (session_slot(handle) != slot)
+            continue;
+        unsigned here = atomic_load_explicit(&place->calls, memory_order_relaxed);
+        none = none && (here & 1) == 0;
+        *calls += here;
+    }
+    return none;
 }

@@ -47,7 +47,6 @@ static const struct effect effects[SLOT_EVENTS] = {
     [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
     [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, true,  false, false, false, true,  NO_LOGIN},
     [SLOT_KEY_CHANGED]       = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
-    [SLOT_RANDOM_REFUSED]    = {POOL_DROP_TOKEN,    false, false, false, false, false, LOGIN_STAYS},
     [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    false, false, false, false, false, LOGIN_STAYS},
     [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    true,  true,  true,  false, false, NO_LOGIN},
     [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    true,  false, true,  true,  true,  NO_LOGIN},

@@ -56,9 +56,8 @@ enum slot_event {
     SLOT_SESSION_CLOSED,
     SLOT_LAST_SESSION_CLOSED, /* while a user was logged in */
     SLOT_KEY_CHANGED,         /* destroyed, or an attribute was set */
-    SLOT_RANDOM_REFUSED,      /* whatever is held, the token would give nothing now */
-    SLOT_DEVICE_ERROR,
-    SLOT_TOKEN_GONE, /* removed, or perhaps another one */
+    SLOT_DEVICE_ERROR, /* or it would give no random bytes now: then none of before are served */
+    SLOT_TOKEN_GONE,   /* removed, or perhaps another one */
     SLOT_TOKEN_INITIALIZED,
     SLOT_HEALTH_ALARM,
     SLOT_FINALIZED,
