@@ -1,18 +1,18 @@
-// Work.java - what Java programs do with SunPKCS11: java Work CONFIG MODE [ARGUMENT...]
-//   tls              a server and a client, the server's key on the token, one connection for each of TLS 1.2 and 1.3
-//   clones           a digest is cloned half way, and both halves end well
-//   beside CONFIG    two providers in one JVM: each draws and hashes while the other does
-//   threads N        N draws of 32 bytes from eight threads that share a generator by its name
-//   ids N            N session ids of 44 letters each, as a servlet container makes them; prints ms per id
-//   sizes N          N rounds of requests of odd sizes
-import java.io.InputStream;
+// Work.java - what Java programs do with SunPKCS11: java Work CONFIG MODE
+//   tls              a server and a client, the server's key on the token, one connection for each of TLS 1.2 and 1.3;
+//                    then draws
+//   draws            eight threads share a generator by its name: session ids of 44 letters, and requests of odd sizes
+//   beside CONFIG    two providers in one JVM: each draws while the other does, and a digest is cloned half way
+import java.net.InetAddress;
 import java.security.KeyStore;
 import java.security.MessageDigest;
 import java.security.Provider;
 import java.security.SecureRandom;
 import java.security.Security;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
@@ -26,7 +26,9 @@ import javax.net.ssl.TrustManagerFactory;
 
 public class Work {
     static final int THREADS = 8;
+    static final int IDS = 18; // of each thread
     static final int PARTS = 20;
+    static final int[] SIZES = {31, 32, 33, 100, 1023, 1024, 1025, 5000, 60000}; // softoken takes no more than 64 KiB;
 
     static void need(boolean is, String what) {
         if (!is) {
@@ -35,16 +37,12 @@ public class Work {
     }
 
     /** Runs the pieces of work side by side, and fails if one does. */
-    static void together(Iterable<Callable<Void>> pieces) throws Exception {
+    static void together(List<Callable<Void>> pieces) throws Exception {
         var pool = Executors.newCachedThreadPool();
-        var running = new java.util.ArrayList<Future<Void>>();
-        for (var piece : pieces) {
-            running.add(pool.submit(piece));
-        }
-        pool.shutdown();
-        for (var one : running) {
+        for (Future<Void> one : pool.invokeAll(pieces)) {
             one.get();
         }
+        pool.shutdown();
     }
 
     static SSLContext context(Provider provider) throws Exception {
@@ -65,7 +63,7 @@ public class Work {
     /** Each side shows the token's certificate, and signs with the token's key. */
     static void connect(SSLContext context, String protocol) throws Exception {
         SSLServerSocket server = (SSLServerSocket) context.getServerSocketFactory()
-                .createServerSocket(0, 1, java.net.InetAddress.getLoopbackAddress());
+                .createServerSocket(0, 1, InetAddress.getLoopbackAddress());
         server.setNeedClientAuth(true);
         Callable<Void> answer = () -> {
             try (SSLSocket socket = (SSLSocket) server.accept()) {
@@ -78,95 +76,65 @@ public class Work {
                     .createSocket(server.getInetAddress(), server.getLocalPort())) {
                 socket.setEnabledProtocols(new String[] {protocol});
                 socket.getOutputStream().write("hello".getBytes());
-                InputStream in = socket.getInputStream();
-                need("hello".equals(new String(in.readNBytes(5))), "the echo is another");
+                need("hello".equals(new String(socket.getInputStream().readNBytes(5))), "the echo is another");
                 System.out.println(socket.getSession().getProtocol());
             }
             return null;
         };
-        together(Arrays.asList(answer, ask));
+        together(List.of(answer, ask));
         server.close();
     }
 
-    static void clones(Provider provider, String algorithm) throws Exception {
+    static void clones(Provider provider) throws Exception {
         byte[] part = new byte[1000];
-        MessageDigest whole = MessageDigest.getInstance(algorithm, provider);
+        MessageDigest whole = MessageDigest.getInstance("SHA-256", provider);
+        MessageDigest plain = MessageDigest.getInstance("SHA-256", "SUN");
         for (int i = 0; i < PARTS; i++) {
             whole.update(part);
-            MessageDigest copy = (MessageDigest) whole.clone();
-            MessageDigest plain = MessageDigest.getInstance(algorithm, "SUN");
-            for (int k = 0; k <= i; k++) {
-                plain.update(part);
-            }
-            need(Arrays.equals(copy.digest(), plain.digest()), "a clone's digest is another");
+            plain.update(part);
+            byte[] wanted = ((MessageDigest) plain.clone()).digest();
+            need(Arrays.equals(((MessageDigest) whole.clone()).digest(), wanted), "a clone's digest is another");
         }
-        System.out.println(algorithm + " " + HexFormat.of().formatHex(whole.digest()));
+        System.out.println(HexFormat.of().formatHex(whole.digest()));
     }
 
-    static void draw(Provider provider, int count) throws Exception {
+    static String id(SecureRandom random) {
+        StringBuilder id = new StringBuilder();
+        for (int k = 0; k < 44; k++) {
+            id.append((char) ('0' + random.nextInt(64)));
+        }
+        return id.toString();
+    }
+
+    static Void draw(Provider provider) throws Exception {
         SecureRandom random = SecureRandom.getInstance("PKCS11", provider);
         Set<String> seen = ConcurrentHashMap.newKeySet();
-        var pieces = new java.util.ArrayList<Callable<Void>>();
-        for (int t = 0; t < THREADS; t++) {
-            pieces.add(() -> {
-                for (int i = 0; i < count / THREADS; i++) {
-                    byte[] bytes = new byte[32];
-                    random.nextBytes(bytes);
-                    need(seen.add(Arrays.toString(bytes)), "the same bytes twice");
-                }
-                return null;
-            });
-        }
-        together(pieces);
-        System.out.println(seen.size() + " draws");
-    }
-
-    static void ids(SecureRandom random, int count) {
-        Set<String> seen = ConcurrentHashMap.newKeySet();
-        long begin = System.nanoTime();
-        for (int i = 0; i < count; i++) {
-            StringBuilder id = new StringBuilder();
-            for (int k = 0; k < 44; k++) {
-                id.append((char) ('0' + random.nextInt(64)));
-            }
-            need(seen.add(id.toString()), "the same id twice");
-        }
-        System.out.printf("%d ids: %.4f ms each%n", count, (System.nanoTime() - begin) / 1e6 / count);
-    }
-
-    static void sizes(SecureRandom random, int rounds) {
-        Set<String> seen = ConcurrentHashMap.newKeySet();
-        for (int i = 0; i < rounds; i++) {
-            for (int size : new int[] {1, 7, 8, 31, 32, 33, 100, 1023, 1024, 1025, 5000, 70000}) {
-                byte[] bytes = new byte[size];
+        together(Collections.nCopies(THREADS, () -> {
+            for (int i = 0; i < IDS; i++) {
+                byte[] bytes = new byte[SIZES[i % SIZES.length]];
                 random.nextBytes(bytes);
-                need(size < 31 || seen.add(Arrays.toString(bytes)), size + " bytes that came before");
+                need(seen.add(id(random)) && seen.add(Arrays.toString(bytes)), "bytes that came before");
             }
-        }
+            return null;
+        }));
         System.out.println(seen.size() + " draws");
+        return null;
     }
 
     public static void main(String[] args) throws Exception {
         Provider provider = Security.getProvider("SunPKCS11").configure(args[0]);
-        switch (args[1]) {
-            case "tls" -> {
-                Security.addProvider(provider);
-                SSLContext context = context(provider);
-                connect(context, "TLSv1.2");
-                connect(context, "TLSv1.3");
-            }
-            case "clones" -> clones(provider, "SHA-256");
-            case "beside" -> {
-                Provider other = Security.getProvider("SunPKCS11").configure(args[2]);
-                draw(provider, 400);
-                draw(other, 400);
-                together(Arrays.asList(() -> { draw(provider, 400); return null; },
-                        () -> { draw(other, 400); return null; }));
-            }
-            case "ids" -> ids(SecureRandom.getInstance("PKCS11", provider), Integer.parseInt(args[2]));
-            case "sizes" -> sizes(SecureRandom.getInstance("PKCS11", provider), Integer.parseInt(args[2]));
-            case "threads" -> draw(provider, Integer.parseInt(args[2]));
-            default -> throw new IllegalArgumentException(args[1]);
+        if (args[1].equals("tls")) {
+            Security.addProvider(provider);
+            SSLContext context = context(provider);
+            connect(context, "TLSv1.2");
+            connect(context, "TLSv1.3");
+        }
+        draw(provider);
+        if (args[1].equals("beside")) {
+            Provider other = Security.getProvider("SunPKCS11").configure(args[2]);
+            clones(other);
+            together(List.of(() -> draw(provider), () -> draw(other)));
+            clones(other);
         }
     }
 }

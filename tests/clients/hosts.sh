@@ -4,38 +4,38 @@
 . "$CHECKOUT/tests/clients/lib.sh"
 
 read -ra cryptoki < <(pkg-config --cflags p11-kit-1)
+# build_host NAME COMPILER...: a program that lives as tests/token/users.c has it.
 build_host() {
-    local to=$1
-    shift
-    "$@" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -pthread -o "$to" "$CHECKOUT/tests/token/users.c" 2>"$to.log" || { cat "$to.log" && false; }
+    "${@:2}" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -pthread -o "$scratch/$1" "$CHECKOUT/tests/token/users.c" 2>&1
 }
-build_host "$scratch/host" gcc
-life=("$place/p11-proxy.so" none Ai Ao Ad Ah Al At Ak Ad Af Au)
+build_host host gcc
+host=$scratch/host
+life=("$module" none Ai Ao Ad Ah Al At Ak Ad Af Au)
 recipe "A hardened unit"
 
 works() {
-    as_user "$@" "$scratch/host" "${life[@]}"
+    as_user "$@" "$host" "${life[@]}"
 }
 
 # A child that exits without C_Finalize did not always survive it: several times.
 in_a_namespace() {
     local i
-    for i in {1..5}; do "$scratch/host" namespace "${life[@]}" || return 1; done
+    for i in {1..5}; do "$host" namespace "${life[@]}" || return 1; done
 }
 
-same "RTLD_GLOBAL"                      "$scratch/host" global "${life[@]}"
+same "RTLD_GLOBAL"                      "$host" global "${life[@]}"
 same "a link namespace of its own"      in_a_namespace
-if build_host "$scratch/host-static" gcc -static; then
-    same "a static program"             "$scratch/host-static" "${life[@]}"
-else
-    skip_check "a static program" "this C library cannot be linked statically"
-fi
+# built WHAT NAME COMPILER...: the same with another kind of program.
+built() {
+    if build_host "${@:2}" >"$scratch/log"; then
+        same "$1" "$scratch/$2" "${life[@]}"
+    else
+        skip_check "$1" "$(tail -n 1 "$scratch/log")"
+    fi
+}
+built "a static program" host-static gcc -static
 # A search for leaks in a child stops at threads that only its parent has.
-if build_host "$scratch/host-asan" gcc -fsanitize=address,undefined; then
-    ASAN_OPTIONS=detect_leaks=0 same "a program with sanitizers" "$scratch/host-asan" "${life[@]}"
-else
-    skip_check "a program with sanitizers" "gcc has no sanitizers here"
-fi
+ASAN_OPTIONS=detect_leaks=0 built "a program with sanitizers" host-asan gcc -fsanitize=address,undefined
 
 # Some limits leave no room for threads, or for the token: then neither has the bare one.
 limited() {
@@ -51,7 +51,7 @@ same "no new privileges"                works setpriv --no-new-privs
 export place
 export -f as_user as_p11_kit_user
 alone() {
-    unshare --mount bash -c "$1 && as_user \"\$@\"" bash "$scratch/host" "${life[@]}"
+    unshare --mount bash -c "$1 && as_user \"\$@\"" bash "$host" "${life[@]}"
 }
 if [[ $(id -u) == 0 ]] && unshare --mount true 2>/dev/null; then
     same "a root that cannot be written to" alone "mount --bind $scratch $scratch && mount -o remount,bind,ro /"
@@ -61,48 +61,38 @@ else
     skip_check "a root that cannot be written to, no /proc, no /dev" "no mount namespace"
 fi
 
-# unit PATTERN: with those lines of the manual's unit.
-sandbox=(/usr/bin/python3 "$CHECKOUT/tests/clients/sandbox.py")
-unit() {
-    grep -E "^($1)=" hardened.conf >unit.conf && works "${sandbox[@]}" unit.conf
-}
+unit=(/usr/bin/python3 "$CHECKOUT/tests/clients/sandbox.py" "$files/hardened.conf")
 kills() {
     local code=0
-    "${sandbox[@]}" "$scratch/files/hardened.conf" chroot / true || code=$?
+    "${unit[@]}" chroot / true || code=$?
     [[ $code == 159 ]]
 }
-if "${sandbox[@]}" "$scratch/files/hardened.conf" true >"$scratch/sandbox.log"; then
-    check "the filter kills"                kills
-    same "a system call filter that kills"  unit SystemCallFilter
-    same "no memory to write and execute"   unit MemoryDenyWriteExecute
-    same "no sockets but local ones"        unit RestrictAddressFamilies
-    same "the manual's hardened unit"       unit '[A-Z].*'
+if "${unit[@]}" true >"$scratch/log"; then
+    check "the unit's filter kills"     kills
+    same "the manual's hardened unit"   works "${unit[@]}"
 else
-    skip_check "the manual's hardened unit" "$(tail -n 1 "$scratch/sandbox.log")"
+    skip_check "the manual's hardened unit" "$(tail -n 1 "$scratch/log")"
 fi
 
 # The manual's way to build with musl. Its target is one of musl's, too.
 builds_with_musl() {
     mkdir "$scratch/musl"
-    cp "$scratch/files/recipe.sh" "$scratch/musl" && cd "$scratch/musl" && sed -i "s#tests=false#& $CHECKOUT#" recipe.sh && follow
+    cp "$files/recipe.sh" "$scratch/musl" && cd "$scratch/musl" && sed -i "s#tests=false#& $CHECKOUT#" recipe.sh && follow
 }
 with_musl() {
-    cp -L "$scratch/musl/target.so" .
-    local module=$scratch/musl/build-musl/module/p11-proxy.so
-    [[ $side == proxied ]] || module=$place/target.so
-    TARGET_SCRIPT=quiet "$scratch/host-musl" "$module" "${life[@]:1}"
+    [[ $side == bare ]] || cp "$scratch/musl/build-musl/module/p11-proxy.so" "$module"
+    [[ $side == proxied ]] || cp "$P11_PROXY_TARGET" "$module"
+    TARGET_SCRIPT=quiet "$scratch/host-musl" "${life[@]}"
 }
 if command -v musl-gcc >/dev/null; then
     recipe "musl"
     check "the manual's way to build with musl"  builds_with_musl
-    read -ra scripted < <(cd "$CHECKOUT/tests/targets" && echo {lists,script,scripted,token,work}.c)
     musl=(musl-gcc -isystem "$scratch/musl/include")
-    build_host "$scratch/host-musl" "${musl[@]}" &&
+    export P11_PROXY_TARGET=$scratch/target.so
+    build_host host-musl "${musl[@]}" >"$scratch/log" &&
         (cd "$CHECKOUT/tests/targets" && "${musl[@]}" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -shared -fPIC \
-            -fvisibility=hidden -o "$scratch/musl/target.so" "${scripted[@]}")
-    export P11_PROXY_TARGET=$place/target.so
+            -fvisibility=hidden -o "$P11_PROXY_TARGET" {lists,script,scripted,token,work}.c)
     same "a program with musl"          with_musl
-    unset P11_PROXY_TARGET
 else
     skip_check "a program with musl" "no musl-gcc"
 fi

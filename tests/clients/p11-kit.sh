@@ -4,10 +4,8 @@
 # shellcheck source=tests/clients/lib.sh
 . "$CHECKOUT/tests/clients/lib.sh"
 
-needs p11-kit p11tool pkcs11-tool
 kit=$(pkg-config --variable=proxy_module p11-kit-1)
-client=$(pkg-config --variable=p11_module_path p11-kit-1)/p11-kit-client.so
-needs "$kit" "$client"
+needs p11-kit p11tool pkcs11-tool "$kit"
 modules=$config/modules
 new_key
 
@@ -21,11 +19,15 @@ registered() {
     (unset P11_PROXY_CONFIG && as_user "$@")
 }
 
-# also LINE...: more lines in our registration; then the job.
-lines=()
+# also LINE JOB...: one more line in our registration; then the job.
 also() {
-    printf '%s\n' "${lines[@]}" >>"$P11_PROXY_CONFIG"
-    "$@"
+    printf '%s\n' "$1" >>"$P11_PROXY_CONFIG"
+    "${@:2}"
+}
+
+# the_tokens_own LINE...: its own module's registration, beside ours.
+the_tokens_own() {
+    printf '%s\n' "$@" >"$modules/softhsm2.module"
 }
 
 tokens_listed() {
@@ -43,35 +45,35 @@ signs() {
         openssl dgst -verify <(openssl x509 -in cert.pem -noout -pubkey) -sha256 -signature signature data
 }
 
-# p11-kit-proxy.so has the tokens of all modules.
+# draws_in SLOT: from p11-kit-proxy.so, which has the tokens of all modules.
+draws_in() {
+    registered pkcs11-tool --module "$kit" --slot-index "$1" --generate-random 32 2>/dev/null | wc -c
+}
+
 above() {
-    registered pkcs11-tool --module "$kit" --list-slots && signs "$kit" &&
-        registered pkcs11-tool --module "$kit" --token-label proxy-test --generate-random 32 2>/dev/null | wc -c
+    registered p11-kit list-modules && draws && registered pkcs11-tool --module "$kit" --list-slots && signs "$kit" && draws_in 0
 }
 
 # It as our target would find us again among its modules: disable-in takes us out of it.
 below() {
-    printf '%s\n' "module: $TARGET" >"$modules/softhsm2.module"
+    the_tokens_own "module: $TARGET"
     export P11_SLOW_TARGET=$kit
-    registered pkcs11-tool --module "$place/p11-proxy.so" --list-slots && signs "$place/p11-proxy.so"
+    registered pkcs11-tool --module "$module" --list-slots && signs "$module"
 }
 
-# The token's own registration beside ours: what p11-kit-proxy.so draws from the first, and from the second.
+# What p11-kit-proxy.so draws from the first of two registrations, and from the second.
 beside_the_tokens_own() {
-    printf '%s\n' "module: $SLOW" 'priority: 5' >"$modules/softhsm2.module"
-    tokens_listed && draws
-    registered pkcs11-tool --module "$kit" --slot-index 0 --generate-random 32 2>/dev/null | wc -c
-    registered pkcs11-tool --module "$kit" --slot-index 2 --generate-random 32 2>/dev/null | wc -c
+    the_tokens_own "module: $SLOW" 'priority: 5'
+    tokens_listed && draws && draws_in 0 && draws_in 2
 }
 
 # One of the two is hidden from all programs, or from one.
 hides() {
-    printf '%s\n' "module: $TARGET" 'enable-in: nothing' >"$modules/softhsm2.module"
-    tokens_listed
-    printf '%s\n' "module: $TARGET" 'disable-in: p11-kit' >"$modules/softhsm2.module"
-    tokens_listed
-    printf '%s\n' "module: $TARGET" 'disable-in: p11tool' >"$modules/softhsm2.module"
-    tokens_listed
+    local line
+    for line in 'enable-in: nothing' 'disable-in: p11-kit' 'disable-in: p11tool'; do
+        the_tokens_own "module: $TARGET" "$line"
+        tokens_listed
+    done
 }
 
 # A module in a process of its own, which p11-kit starts.
@@ -80,45 +82,43 @@ in_another_process() {
     tokens_listed && draws && signs "$kit"
 }
 
+# A program that takes all modules again and again, and does not always give them back.
 in_one_process() {
-    registered /usr/bin/python3 "$CHECKOUT/tests/clients/p11_kit.py" "$@"
+    registered /usr/bin/python3 -c '
+import ctypes
+kit = ctypes.CDLL("libp11-kit.so.0")
+kit.p11_kit_modules_load_and_initialize.restype = ctypes.POINTER(ctypes.c_void_p)
+for number in range(30):
+    modules = kit.p11_kit_modules_load_and_initialize(0)
+    print(number, bool(modules[0]), bool(modules[1]))
+    if number < 15:
+        kit.p11_kit_modules_finalize_and_release(modules)'
 }
 
 # form N TEXT: p11-kit loads N modules under our name from such a file, and each has its token.
 form() {
-    local wanted=$1 text=$2
+    local text=${2//MODULE/$module}
     set_out proxied
-    text=${text//MODULE/$place/p11-proxy.so}
     printf '%b' "${text//TARGET/$TARGET}" >"$P11_PROXY_CONFIG"
-    [[ $(registered p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:') == "$wanted" ]]
+    [[ $(registered p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:') == "$1" ]]
 }
 
-same "it is listed"                             registered p11-kit list-modules
-same "random bytes"                             draws
-same "random bytes and a signature through p11-kit-proxy.so" above
+same "alone, and in p11-kit-proxy.so"           above
 recipe p11-kit-proxy.so
-mapfile -t lines < <(grep disable-in "$scratch/files/p11-proxy.module")
-rm -r "$scratch/files/p11-proxy.module"
-same "p11-kit-proxy.so as our target"           also below
-lines=('priority: 9')
-same "the token's own module beside us, we first"  also beside_the_tokens_own
-lines=('priority: 1')
-same "the token's own module beside us, it first"  also beside_the_tokens_own
+hidden=$(grep disable-in "$files/p11-proxy.module")
+rm "$files/p11-proxy.module"
+same "p11-kit-proxy.so as our target"           also "$hidden" below
+same "the token's own module beside us, we first"  also 'priority: 9' beside_the_tokens_own
+same "the token's own module beside us, it first"  also 'priority: 1' beside_the_tokens_own
 same "what hides a registration"                hides
-lines=('log-calls: yes')
-same "p11-kit logs the calls"                   also draws
-same "managed, in one process again and again"  in_one_process managed
-same "unmanaged"                                in_one_process unmanaged
+same "p11-kit logs the calls"                   also 'log-calls: yes' draws
+same "in one process again and again"           in_one_process
 same "in a process that p11-kit starts"         in_another_process
 
-check "form: plain"                   form 1 'module: MODULE\nx-target: TARGET\n'
 check "form: a comment line above"    form 1 '# ours\nmodule: MODULE\nx-target: TARGET\n'
 check "form: CRLF"                    form 1 'module: MODULE\r\nx-target: TARGET\r\n'
-check "form: blanks and tabs"         form 1 '  module \t:  MODULE \t\n\n\tx-target:TARGET  \n'
-check "form: no newline at the end"   form 1 'module: MODULE\nx-target: TARGET'
+check "form: blanks and tabs, no newline at the end" form 1 '  module \t:  MODULE \t\n\n\tx-target:TARGET  '
 check "not a form: a comment behind"  form 0 'module: MODULE # ours\nx-target: TARGET\n'
 check "not a form: quotes"            form 0 'module: "MODULE"\nx-target: TARGET\n'
-check "not a form: a capital"         form 0 'Module: MODULE\nx-target: TARGET\n'
 check "not a form: a byte order mark" form 0 '\xef\xbb\xbfmodule: MODULE\nx-target: TARGET\n'
-check "not a form: a relative path"   form 0 'module: ./p11-proxy.so\n# TARGET\n'
 done_testing

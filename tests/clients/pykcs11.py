@@ -1,15 +1,23 @@
-"""pykcs11.py - what a Python program does with PyKCS11: pykcs11.py MODULE MODE
+"""pykcs11.py - what a Python program does with PyKCS11: pykcs11.py MODULE MODE [COMMAND]
 
-ids         a hundred session ids of 16 bytes
-draw        thirty, and a signature
+draw        a hundred session ids of 16 bytes, and a signature if there is a key
 fork        a pool of four processes, each with the module loaded, initialised and used before the fork and after it
 threads     eight threads with a session each, and one that signs
+remote      a token behind p11-kit's server, which COMMAND starts; it is killed and started again
 """
 import multiprocessing
+import os
+import signal
+import socket
+import subprocess
 import sys
 import threading
+import time
 
 import PyKCS11
+
+HANG_S = 30
+fork = multiprocessing.get_context("fork")
 
 
 def load():
@@ -28,8 +36,12 @@ def ids(session, count):
 
 
 def signature(session):
-    key = session.findObjects([(PyKCS11.CKA_CLASS, PyKCS11.CKO_PRIVATE_KEY)])[0]
-    return bytes(session.sign(key, b"hello", PyKCS11.Mechanism(PyKCS11.CKM_SHA256_RSA_PKCS))).hex()
+    keys = session.findObjects([(PyKCS11.CKA_CLASS, PyKCS11.CKO_PRIVATE_KEY)])
+    return keys and bytes(session.sign(keys[0], b"hello", PyKCS11.Mechanism(PyKCS11.CKM_SHA256_RSA_PKCS))).hex()
+
+
+def different(session):
+    return len(set(ids(session, 50)))
 
 
 def answer(do, *arguments):
@@ -40,38 +52,31 @@ def answer(do, *arguments):
         return str(error)
 
 
-class Child:
-    """Carries on with the parent's session, then starts anew as a child should.
-
-    One at a time: SoftHSM writes to its token at a login, and one that starts then finds no token.
-    """
-    session = None
-    one_at_a_time = multiprocessing.get_context("fork").Lock()
-
-    @classmethod
-    def work(cls, _number):
-        try:
-            inherited = len(answer(ids, cls.session, 3))
-        except TypeError:
-            inherited = "none"
-        with cls.one_at_a_time:
-            session = open_session(load())
-            logged_in = answer(session.login, "1234")
-        return (inherited, logged_in, signature(session)), ids(session, 30)
+# SoftHSM writes to its token at a login, and a process that starts then finds no token.
+one_at_a_time = fork.Lock()
+inherited = None
 
 
-def fork():
-    library = load()
-    Child.session = open_session(library)
-    Child.session.login("1234")
-    mine = ids(Child.session, 30)
-    with multiprocessing.get_context("fork").Pool(4, maxtasksperchild=1) as pool:
-        results = pool.map(Child.work, range(12), chunksize=1)
-    mine += ids(Child.session, 30)
-    everything = mine + [one for _, drawn in results for one in drawn]
+def child(_number):
+    """Carries on with the parent's session, then starts anew as a child should."""
+    carried_on = type(answer(ids, inherited, 3)).__name__
+    with one_at_a_time:
+        session = open_session(load())
+        logged_in = answer(session.login, "1234")
+    return (carried_on, logged_in, signature(session)), ids(session, 30)
+
+
+def forks():
+    global inherited
+    inherited = open_session(load())
+    inherited.login("1234")
+    everything = ids(inherited, 30)
+    with fork.Pool(4, maxtasksperchild=1) as pool:
+        results = pool.map(child, range(12), chunksize=1)
+    everything += ids(inherited, 30) + [one for _, drawn in results for one in drawn]
     print(len(everything), "ids,", len(set(everything)), "different")
     print(sorted({answers for answers, _ in results}, key=str))
-    print(signature(Child.session))
+    print(signature(inherited))
 
 
 def threads():
@@ -80,13 +85,13 @@ def threads():
     first.login("1234")
     drawn, signatures = [], set()
 
-    def draw():
+    def draw_ids():
         drawn.extend(ids(open_session(library), 200))
 
     def sign():
         signatures.update(signature(first) for _ in range(20))
 
-    workers = [threading.Thread(target=draw) for _ in range(8)] + [threading.Thread(target=sign)]
+    workers = [threading.Thread(target=draw_ids) for _ in range(8)] + [threading.Thread(target=sign)]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -96,14 +101,46 @@ def threads():
 
 def draw():
     session = open_session(load())
-    session.login("1234")
-    print(len(set(ids(session, 30))), "different ids;", signature(session))
-    session.logout()
+    print(answer(session.login, "1234"), len(set(ids(session, 100))), "different ids;", signature(session))
     session.closeSession()
 
 
-def only_ids():
-    print(len(set(ids(open_session(load()), 100))), "different ids")
+def start_server():
+    address = os.environ["P11_KIT_SERVER_ADDRESS"].removeprefix("unix:path=")
+    if os.path.exists(address):
+        os.unlink(address)
+    server = subprocess.Popen(sys.argv[3], shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              start_new_session=True)
+    until = time.monotonic() + HANG_S
+    while socket.socket(socket.AF_UNIX).connect_ex(address) != 0:
+        assert time.monotonic() < until and server.poll() is None, "the server does not start"
+        time.sleep(0.01)
+    return server
 
 
-{"ids": only_ids, "draw": draw, "fork": fork, "threads": threads}[sys.argv[2]]()
+def kill(server):
+    """The server has a process for each client."""
+    os.killpg(server.pid, signal.SIGKILL)
+    server.wait()
+
+
+def life(library):
+    session = open_session(library)
+    print(answer(session.login, "1234"), different(session), signature(session), flush=True)
+    return session
+
+
+def remote():
+    server = start_server()
+    library = load()
+    session = life(library)
+    kill(server)
+    # A large request goes to the token each time. What a pool holds it may still give, until a call has failed.
+    print(answer(session.generateRandom, 2000), answer(different, session), answer(signature, session))
+    server = start_server()
+    print(answer(different, session), answer(library.lib.C_Finalize), answer(library.lib.C_Initialize))
+    life(library)
+    kill(server)
+
+
+{"draw": draw, "fork": forks, "threads": threads, "remote": remote}[sys.argv[2]]()

@@ -4,68 +4,65 @@
 . "$CHECKOUT/tests/clients/lib.sh"
 
 kind=$1
-name=target-$kind
 if [[ $kind == opencryptoki && -z ${OWN_MACHINE-} ]]; then
-    [[ -x $UNPACKED/usr/sbin/pkcsslotd ]] || skip "there is no opencryptoki in build/clients"
-    [[ $(id -u) == 0 ]] || skip "its daemon wants a machine of its own, which needs root"
+    [[ -x $UNPACKED/usr/sbin/pkcsslotd ]] || skip_all "there is no opencryptoki in build/clients"
+    [[ $(id -u) == 0 ]] || skip_all "its daemon wants a machine of its own, which needs root"
     exec "$CHECKOUT/tests/clients/own-machine" "$UNPACKED" "$0" "$@"
 fi
 needs pkcs11-tool
 recipe "TOKEN MODULES"
-modules=$(pkg-config --variable=p11_module_path p11-kit-1)
-line=$(sed -n 's/^x-target: //p' "$scratch/files/$kind.module")
+line=$(sed -n 's/^x-target: //p' "$files/$kind.module")
 target=$line
-[[ $target == /* ]] || target=$modules/$line
+[[ $target == /* ]] || target=$(pkg-config --variable=p11_module_path p11-kit-1)/$line
 needs "$target"
 
-# What one module's own way of being set up is; the others need nothing.
+set_up() {
+    pkcs11-tool --module "$target" "$@" >/dev/null 2>&1
+}
+
+# What one module's own way of being set up is; the others need nothing. loaded is what pkcs11-tool loads.
 prepare() { :; }
 through=() with=()
 case $kind in
 softoken)
     # Its string comes from p11-kit where it is bare. pkcs11-tool sees it through p11-kit-proxy.so on both sides.
     needs certutil
-    mkdir "$scratch/files/db"
+    mkdir "$files/db"
     echo 1234 >"$scratch/pin"
-    certutil -N -d "sql:$scratch/files/db" -f "$scratch/pin"
-    string=$(sed -n "s#^x-target-init: ##p" "$scratch/files/softoken.module")
+    certutil -N -d "sql:$files/db" -f "$scratch/pin"
+    string=$(sed -n "s#^x-target-init: ##p" "$files/softoken.module")
     settings+=("x-target-init: ${string//\/etc\/pki\/nssdb/$place/db}")
     through=(as_user)
-    kit=$(pkg-config --variable=proxy_module p11-kit-1)
     prepare() {
-        module=$kit
+        loaded=$(pkg-config --variable=proxy_module p11-kit-1)
         chmod -R a+rwX db # softoken asks access(2), which does not know of capabilities
         [[ $side == proxied ]] ||
-            printf '%s\n' "module: $([[ $target_of_proxy == "$SLOW" ]] && echo "$SLOW" || echo "$target")" "x-init-reserved: ${settings[-1]#*: }" >"$P11_PROXY_CONFIG"
+            printf '%s\n' "module: ${bare_module}" "x-init-reserved: ${settings[-1]#*: }" >"$P11_PROXY_CONFIG"
     }
     ;;
 tpm2)
     needs swtpm /usr/lib/x86_64-linux-gnu/libtss2-tcti-swtpm.so.0
-    mkdir "$scratch/tpm" "$scratch/files/store"
+    mkdir "$scratch/tpm" "$files/store"
     swtpm socket --tpm2 --tpmstate "dir=$scratch/tpm" --server "type=unixio,path=$scratch/swtpm" \
         --ctrl "type=unixio,path=$scratch/swtpm.ctrl" --flags startup-clear,not-need-init --daemon --pid "file=$scratch/swtpm.pid"
     trap 'kill "$(<"$scratch/swtpm.pid")"; rm -rf "$scratch"' EXIT
-    export TPM2_PKCS11_TCTI=swtpm:path=$scratch/swtpm TPM2_PKCS11_STORE=$scratch/files/store
-    set_up() { pkcs11-tool --module "$target" "$@"; }
-    { set_up --init-token --slot-index 0 --label proxy-test --so-pin 12345678 &&
-        set_up --token-label proxy-test --login --login-type so --so-pin 12345678 --init-pin --new-pin 1234; } >/dev/null 2>&1
+    export TPM2_PKCS11_TCTI=swtpm:path=$scratch/swtpm TPM2_PKCS11_STORE=$files/store
+    set_up --init-token --slot-index 0 --label proxy-test --so-pin 12345678 &&
+        set_up --token-label proxy-test --login --login-type so --so-pin 12345678 --init-pin --new-pin 1234
     export TPM2_PKCS11_STORE=$place/store
     ;;
 opencryptoki)
     groupadd pkcs11
     usermod -aG pkcs11 root
-    for what in /run/lock/opencryptoki/swtok /var/lib/opencryptoki/swtok/TOK_OBJ /var/log/opencryptoki; do
-        mkdir -p "$what"
-    done
+    mkdir -p /run/lock/opencryptoki/swtok /var/lib/opencryptoki/swtok/TOK_OBJ /var/log/opencryptoki
     chgrp -R pkcs11 /run/lock /var/lib/opencryptoki /var/log/opencryptoki
     printf '%s\n' 'version opencryptoki-3.8' 'slot 0' '{' 'stdll = libpkcs11_sw.so' '}' >/etc/opencryptoki/opencryptoki.conf
     pkcsslotd
     # The PINs that it comes with have to be changed by those whose they are.
-    set_up() { pkcs11-tool --module "$target" "$@"; }
-    { set_up --init-token --slot-index 0 --label proxy-test --so-pin 87654321 &&
+    set_up --init-token --slot-index 0 --label proxy-test --so-pin 87654321 &&
         set_up --login --login-type so --so-pin 87654321 --change-pin --new-pin 12345678 &&
         set_up --login --login-type so --so-pin 12345678 --init-pin --new-pin 4321 &&
-        set_up --login --pin 4321 --change-pin --new-pin 1234; }
+        set_up --login --pin 4321 --change-pin --new-pin 1234
     ;;
 p11-kit-client)
     with=(behind_server)
@@ -74,7 +71,7 @@ p11-kit-client)
 esac
 
 tool() {
-    "${through[@]}" pkcs11-tool --module "$module" --token-label proxy-test "$@"
+    "${through[@]}" pkcs11-tool --module "$loaded" --token-label proxy-test "$@"
 }
 
 user() {
@@ -88,28 +85,14 @@ draws() {
     done
 }
 
-# signs ID MECHANISM FILE OPTION...: what the token signs, OpenSSL verifies.
+# signs ID TYPE MECHANISM FILE OPTION...: a key pair of this type is made; what the token signs, OpenSSL verifies.
+# Then the pair is deleted again: not every token is copied for each side.
 signs() {
-    local id=$1 mechanism=$2 file=$3
-    shift 3
-    user --sign --mechanism "$mechanism" --id "$id" --input-file "$file" --output-file signature "$@" &&
-        user --read-object --type pubkey --id "$id" --output-file public.der &&
-        openssl dgst -sha256 -verify public.der -keyform DER -signature signature data
-}
-
-# Two key pairs are made, used and deleted again: not every token is copied for each side.
-keys_work() {
-    local id type
-    user --keypairgen --key-type rsa:2048 --id 11 --label rsa && signs 11 RSA-PKCS digest-info || return 1
-    if [[ $kind != opencryptoki ]]; then
-        user --keypairgen --key-type EC:prime256v1 --id 12 --label ec &&
-            signs 12 ECDSA digest --signature-format openssl || return 1
-    fi
-    user --list-objects || return 1
-    for id in 11 12; do
-        for type in privkey pubkey; do user --delete-object --type "$type" --id "$id"; done
-    done
-    user --list-objects
+    user --keypairgen --key-type "$2" --id "$1" --label key &&
+        user --sign --mechanism "$3" --id "$1" --input-file "$4" --output-file signature "${@:5}" &&
+        user --read-object --type pubkey --id "$1" --output-file public.der &&
+        openssl dgst -sha256 -verify public.der -keyform DER -signature signature data && user --list-objects &&
+        user --delete-object --type privkey --id "$1" && user --delete-object --type pubkey --id "$1"
 }
 
 works() {
@@ -117,17 +100,18 @@ works() {
     openssl dgst -sha256 -binary data >digest
     # The start of a DigestInfo with SHA-256, as PKCS #1 has it.
     { printf '\x30\x31\x30\x0d\x06\x09\x60\x86\x48\x01\x65\x03\x04\x02\x01\x05\x00\x04\x20' && cat digest; } >digest-info
-    module=$place/p11-proxy.so
-    [[ $side == proxied ]] || module=$target
+    loaded=$module bare_module=$target
+    [[ $side == proxied ]] || loaded=$target
     prepare
-    tool --show-info && tool --list-slots && tool --list-mechanisms && draws && keys_work &&
-        ! tool --login --pin 87654321 --list-objects && user --list-objects
+    tool --show-info && tool --list-slots && tool --list-mechanisms && draws && signs 11 rsa:2048 RSA-PKCS digest-info || return 1
+    [[ $kind == opencryptoki ]] || signs 12 EC:prime256v1 ECDSA digest --signature-format openssl || return 1
+    ! tool --login --pin 87654321 --list-objects && user --list-objects
 }
 
 draws_ids() {
-    module=$place/p11-proxy.so
+    loaded=$module bare_module=$SLOW
     prepare
-    "${through[@]}" /usr/bin/python3 "$CHECKOUT/tests/clients/pykcs11.py" "$module" ids
+    "${through[@]}" /usr/bin/python3 "$CHECKOUT/tests/clients/pykcs11.py" "$loaded" draw
 }
 
 normalise() {
