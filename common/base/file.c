@@ -44,9 +44,11 @@ static char *read_fd(int fd, bool secure, const char **complaint)
     size_t len = 0;
     ssize_t part = -1;
     char *text = calloc(1, most + 1);
-    while (text != NULL && len < most &&
-           (part = TEMP_FAILURE_RETRY(read(fd, text + len, most - len))) > 0)
-        len += (size_t)part;
+    while (text != NULL && len < most && (part = read(fd, text + len, most - len)) != 0) {
+        if (part < 0 && errno != EINTR)
+            break;
+        len += part > 0 ? (size_t)part : 0;
+    }
     if (part >= 0 && fstat(fd, &after) == 0 &&
         (*complaint = text_complaint(text, len, &before, &after)) == NULL)
         return text;
