@@ -29,13 +29,13 @@ enum {
 /* Of the program, to find the module of the same build. */
 static const char from_tool[] = "/tools/p11-proxy", to_module[] = "/module/p11-proxy.so";
 
-static int usage_hint(const char *command)
+_Noreturn static void end_with_hint(const char *command)
 {
     fprintf(stderr, "Try '%s --help'.\n", command);
-    return EXIT_USAGE;
+    exit(EXIT_USAGE);
 }
 
-int usage_error(const char *command, const char *format, ...)
+void usage_error(const char *command, const char *format, ...)
 {
     va_list arguments;
     fprintf(stderr, "%s: ", command);
@@ -43,43 +43,43 @@ int usage_error(const char *command, const char *format, ...)
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     putc('\n', stderr);
-    return usage_hint(command);
+    end_with_hint(command);
 }
 
-static int print(const char *text)
+_Noreturn static void print(const char *text)
 {
     fputs(text, stdout);
-    return end_of_output(EXIT_FINE);
+    exit(end_of_output(EXIT_FINE));
 }
 
-int common_option(int option, const char *command, const char *help, struct common_options *common)
+void common_option(int option, const char *command, const char *help, struct common_options *common)
 {
     switch (option) {
     case 'm':
         if (optarg[0] == '\0')
-            return usage_error(command, "--module is no path: ''");
+            usage_error(command, "--module is no path: ''");
         common->module_path = optarg;
-        return GO_ON;
+        break;
     case 'j':
         common->json = true;
-        return GO_ON;
+        break;
     case 'h':
-        return print(help);
+        print(help);
     case 'v':
-        return print("p11-proxy " VERSION "\n");
+        print("p11-proxy " VERSION "\n");
     default: /* getopt_long() has said what is wrong */
-        return usage_hint(command);
+        end_with_hint(command);
     }
 }
 
-int common_options(int argc, char **argv, const char *help, struct common_options *common)
+struct common_options common_options(int argc, char **argv, const char *help)
 {
     static const struct option options[] = {OPTION_MODULE, OPTION_JSON, OPTIONS_OF_ALL};
-    int option, code = GO_ON;
-    *common = (struct common_options){.module_path = default_module()};
-    while (code == GO_ON && (option = getopt_long(argc, argv, "h", options, NULL)) != -1)
-        code = common_option(option, argv[0], help, common);
-    return code;
+    struct common_options common = {.module_path = default_module()};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+        common_option(option, argv[0], help, &common);
+    return common;
 }
 
 bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
@@ -120,15 +120,15 @@ int load_config(struct config **config, const char *module_path, struct message 
     return config_load(config, &places, message);
 }
 
-static int print_overview(void)
+_Noreturn static void print_overview(void)
 {
     fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);
     for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-12s  %s\n", commands[i].name, commands[i].summary);
-    return print("  help COMMAND  show what a command takes\n\nOptions:\n"
-                 "  --help        show this, or after a command what it takes\n"
-                 "  --version     show the version\n\n"
-                 "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n");
+    print("  help COMMAND  show what a command takes\n\nOptions:\n"
+          "  --help        show this, or after a command what it takes\n"
+          "  --version     show the version\n\n"
+          "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n");
 }
 
 /* argv[0] is the command's name. */
@@ -145,9 +145,9 @@ static int run(int argc, char **argv)
             nearest = command;
     }
     if (edit_distance(argv[0], nearest->name) > MISTYPED_MOST)
-        return usage_error("p11-proxy", "there is no command '%s'", argv[0]);
-    return usage_error("p11-proxy", "there is no command '%s'; the nearest is '%s'", argv[0],
-                       nearest->name);
+        usage_error("p11-proxy", "there is no command '%s'", argv[0]);
+    usage_error("p11-proxy", "there is no command '%s'; the nearest is '%s'", argv[0],
+                nearest->name);
 }
 
 int main(int argc, char **argv)
@@ -155,13 +155,13 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
     setlocale(LC_CTYPE, "C.UTF-8"); /* to know characters, whatever the user's language is */
     if (word == NULL)
-        return usage_error("p11-proxy", "a command is missing");
+        usage_error("p11-proxy", "a command is missing");
     if (strcmp(word, "--version") == 0)
-        return print("p11-proxy " VERSION "\n");
+        print("p11-proxy " VERSION "\n");
     bool is_help = strcmp(word, "help") == 0;
     if (is_help && argc > 2)
         return run(2, (char *[]){argv[2], (char *)"--help", NULL});
     if (is_help || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        return print_overview();
+        print_overview();
     return run(argc - 1, argv + 1);
 }

@@ -1,15 +1,12 @@
 /* registered.c - the modules that p11-kit gives to programs. */
-#include "registered.h"
+#include "tool.h"
 
 #include <p11-kit/p11-kit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "token.h"
 
 enum {
     ANSWER_S = 30,
@@ -102,13 +99,9 @@ static void find(void *context)
 
 bool registered_find(struct registered *registered, const char *module_path, const char *target)
 {
-    struct registered *answer =
-        mmap(NULL, sizeof *answer, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct question question = {answer, module_path, target};
-    bool found = answer != MAP_FAILED && in_child(find, &question) == 0;
-    *registered = found ? *answer : (struct registered){0};
-    if (answer != MAP_FAILED)
-        munmap(answer, sizeof *answer);
+    struct question question = {shared_memory(sizeof *registered), module_path, target};
+    bool found = in_child(find, &question) == 0;
+    *registered = found ? *question.answer : (struct registered){0};
     return found;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "registered.h"
 
 static const char help[] =
     "usage: p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
@@ -75,22 +74,20 @@ static void make_folder(void)
 /* Never touches a file that is there. */
 static void write_file(const char *name, const char *lines)
 {
-    char path[2 * PATH_MAX], text[TEXT_BYTES + sizeof setup.mark], *old;
+    char path[2 * PATH_MAX], text[TEXT_BYTES + sizeof setup.mark], *old = NULL;
     struct message message;
     FILE *file;
     snprintf(path, sizeof path, "%s/%s", setup.folder, name);
     snprintf(text, sizeof text, "%s%s", setup.mark, lines);
     if (access(path, F_OK) == 0) {
-        if (file_read(&old, path, /* secure= */ false, &message) != 0) {
+        if (file_read(&old, path, /* secure= */ false, &message) != 0)
             complain("cannot be read, so it is left alone", path);
-            return;
-        }
-        if (strcmp(old, text) == 0)
+        else if (strcmp(old, text) == 0)
             printf("%s is as it should be\n", path);
+        else if (is_own(old))
+            complain("is of another target; first: p11-proxy setup --undo", path);
         else {
-            complain(is_own(old) ? "is of another target; first: p11-proxy setup --undo"
-                                 : "exists already; add these lines to it by hand",
-                     path);
+            complain("exists already; add these lines to it by hand", path);
             fputs(lines, stderr);
         }
         free(old);
@@ -102,12 +99,11 @@ static void write_file(const char *name, const char *lines)
     make_folder();
     file = fopen(path, "wxe"); /* not through a link */
     bool is_written = file != NULL && fputs(text, file) >= 0;
-    if (file != NULL && (fclose(file) != 0 || !is_written)) {
-        unlink(path);
-        is_written = false;
-    }
+    is_written = file != NULL && fclose(file) == 0 && is_written;
     if (!is_written)
         complain(strerror(errno), path);
+    if (!is_written && file != NULL)
+        unlink(path);
 }
 
 static void set_up(const char *target)
@@ -195,18 +191,15 @@ int setup_command(int argc, char **argv)
     bool undoes = false;
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        int code = GO_ON;
         if (option == 'u')
             undoes = true;
         else if (option == 'n')
             setup.dry_run = true;
         else
-            code = common_option(option, argv[0], help, &common);
-        if (code != GO_ON)
-            return code;
+            common_option(option, argv[0], help, &common);
     }
     if (undoes ? optind < argc : optind + 1 != argc)
-        return usage_error(argv[0], undoes ? "--undo takes no target" : "it takes one target");
+        usage_error(argv[0], undoes ? "--undo takes no target" : "it takes one target");
     umask(S_IWGRP | S_IWOTH); /* all users have to read what is written */
     prepare(common.module_path);
     if (setup.code == EXIT_FINE && undoes)

@@ -1,12 +1,13 @@
 /* token.c - loads a PKCS#11 module and talks to it, as a small application would. */
-#include "token.h"
 #include "tool.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <p11-kit/p11-kit.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,13 +53,19 @@ bool token_is_started(const char *path)
     return get != NULL && get(&list) == CKR_OK && list->C_GetInfo(&info) == CKR_OK;
 }
 
-CK_RV token_start(const struct token_module *module, const char *reserved, bool *locks)
+int token_start(struct token_module *module, const char *path, const char *reserved, bool *locks,
+                struct message *message)
 {
+    if (token_load(module, path, message) != 0)
+        return -EINVAL;
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};
     CK_RV rv = module->list->C_Initialize(&args);
     *locks = rv != CKR_CANT_LOCK;
     args.flags = 0;
-    return *locks ? rv : module->list->C_Initialize(&args);
+    if (!*locks)
+        rv = module->list->C_Initialize(&args);
+    message_set(message, "does not start: C_Initialize answers %s", token_code(rv));
+    return rv == CKR_OK ? 0 : -EINVAL;
 }
 
 const char *token_code(CK_RV rv)
@@ -75,6 +82,17 @@ void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes)
         bytes--;
     out[bytes] = '\0';
     make_plain(out);
+}
+
+void *shared_memory(size_t bytes)
+{
+    void *memory =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, /* fd= */ -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("p11-proxy");
+        exit(EXIT_BAD);
+    }
+    return memory;
 }
 
 int in_child(child_work *work, void *context)

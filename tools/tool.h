@@ -1,9 +1,11 @@
-/* tool.h - what the subcommands of p11-proxy share: exit codes, options, output. */
+/* tool.h - what the subcommands of p11-proxy share: exit codes, options, output, modules. */
 #ifndef P11_PROXY_TOOL_H
 #define P11_PROXY_TOOL_H
 
 #include <getopt.h>
 #include <json.h>
+#include <limits.h>
+#include <p11-kit/pkcs11.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,8 +29,9 @@ command_function policy_command;
 command_function setup_command;
 command_function stats_command;
 
-/* Says on stderr what is wrong with the command line of command, and where help is. EXIT_USAGE. */
-int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says on stderr what is wrong with the command line of command, and where help is, and ends the program. */
+_Noreturn void usage_error(const char *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Rows for getopt_long(); the last of them end the table. */
 /* clang-format off */
@@ -44,17 +47,15 @@ struct common_options {
     bool json;
 };
 
-enum { GO_ON = -1 }; /* is no exit code */
-
 /*
  * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong. A command asks
- * when the option is none of its own. GO_ON if it is noted in *common; else the exit code, after help
- * or version are printed or the mistake is reported.
+ * when the option is none of its own. Ends the program after help, version, or a mistake.
  */
-int common_option(int option, const char *command, const char *help, struct common_options *common);
+void common_option(int option, const char *command, const char *help,
+                   struct common_options *common);
 
 /* Takes all options of a command that has no others. Likewise. */
-int common_options(int argc, char **argv, const char *help, struct common_options *common);
+struct common_options common_options(int argc, char **argv, const char *help);
 
 /* A whole number from least to most, with nothing before it. *rest is what follows it. */
 bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
@@ -98,5 +99,73 @@ struct json_object *json_decimal(double value, int digits);
 /* Writes a document to out and frees it: on one line, or for people to read too. */
 enum json_layout { JSON_ONE_LINE, JSON_PRETTY };
 void json_write(FILE *out, struct json_object *document, enum json_layout layout);
+
+/* Modules of PKCS#11, as a small application has them. */
+
+#ifndef CKF_INTERFACE_FORK_SAFE /* p11-kit before 0.25 ends at PKCS#11 2.40 */
+typedef struct CK_INTERFACE {
+    CK_UTF8CHAR *pInterfaceName;
+    CK_VOID_PTR pFunctionList;
+    CK_FLAGS flags;
+} CK_INTERFACE;
+#endif
+
+typedef CK_RV token_get_list(CK_FUNCTION_LIST **list);
+typedef CK_RV token_get_interfaces(CK_INTERFACE *interfaces, CK_ULONG *count);
+
+struct token_module {
+    CK_FUNCTION_LIST *list;
+    token_get_interfaces *interfaces; /* NULL: it has none */
+};
+
+/* Loads the module at path, for good. 0, or -EINVAL with a message that says why not. */
+int token_load(struct token_module *module, const char *path, struct message *message);
+
+/* Whether a module is in use in this process, by whatever has loaded and initialised it. */
+bool token_is_started(const char *path);
+
+/* Likewise, and initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks is
+ * whether it can. */
+int token_start(struct token_module *module, const char *path, const char *reserved, bool *locks,
+                struct message *message);
+
+/* The number and p11-kit's words for it. Valid until the next call. */
+const char *token_code(CK_RV rv);
+
+/* Copies one of PKCS#11's texts, padded with blanks, as a string of at most bytes + 1 bytes that can be shown. */
+void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
+
+/*
+ * Runs work(context) in a child process, because that is where foreign modules are loaded; what they print goes
+ * to stderr. Returns 0 if it returned, else its wait status, or -1 if it exited with 0 or there can be no child.
+ */
+typedef void child_work(void *context);
+int in_child(child_work *work, void *context);
+
+/* Zeroed memory that child processes share, until the program ends, which it does if there is none. */
+void *shared_memory(size_t bytes);
+
+enum { DOUBLES_MOST = 16 };
+
+struct registered {
+    bool has_proxy;
+    bool is_module;     /* the target can be loaded */
+    size_t token_count; /* of the target or the proxy: those that are initialised */
+    size_t double_count;
+    struct {
+        char name[NAME_MAX]; /* of its file, without .module */
+        char label[33];      /* of a token that it has too; "": it is the target */
+    } doubles[DOUBLES_MOST];
+};
+
+/*
+ * Asks p11-kit, as a program would, for all modules, and which of them but the proxy at module_path are the
+ * target or have an initialised token of it; target is NULL to compare with the tokens of the proxy. Loads
+ * them all in a child, with half a minute for it. False if that failed; *registered is then empty.
+ */
+bool registered_find(struct registered *registered, const char *module_path, const char *target);
+
+/* The folder that this user's registrations go to: the system's for root, otherwise the user's own. */
+void registered_folder(char folder[PATH_MAX], const struct config_places *places);
 
 #endif

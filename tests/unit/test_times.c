@@ -1,6 +1,6 @@
 /* test_times.c - the quantiles that p11-proxy bench prints. */
 #include "../check_main.h"
-#include "bench/times.h"
+#include "bench/bench.h"
 
 static struct times times, others;
 

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
 
@@ -24,8 +23,7 @@ static const char help[] =
     "Exit code: 0 measured, 1 could not be measured, 2 wrong usage.\n";
 
 struct figure figures[FIGURES] = {
-    [FIGURE_EACH] = {"", "", OPERATION_EACH, 32, 1},
-    [FIGURE_LOAD] = {"", "", OPERATION_DRAW, 32, 1},
+    [FIGURE_LOAD] = {"", "", OPERATION_EACH, 32, 1},
     [FIGURE_SMALL] = {"draw_32", "a draw of 32 bytes", OPERATION_DRAW, 32, 1},
     {"draw_32_threads_4", "  with 4 threads", OPERATION_DRAW, 32, 4},
     {"draw_4096", "a draw of 4096 bytes", OPERATION_DRAW, 4096, 1},
@@ -53,13 +51,8 @@ static bool measure(const struct request *request, struct drawn drawn[WAYS],
 
 static bool bench(struct request *request, const char *module_path, struct message *message)
 {
-    struct drawn *drawn =
-        mmap(NULL, WAYS * sizeof *drawn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct drawn *drawn = shared_memory(WAYS * sizeof *drawn);
     struct config *config; /* until the program ends */
-    if (drawn == MAP_FAILED) {
-        message_set(message, "out of memory");
-        return false;
-    }
     if (load_config(&config, module_path, message) != 0 ||
         config_check_target(config, message) != 0)
         return false;
@@ -114,12 +107,11 @@ int bench_command(int argc, char **argv)
     };
     struct request request = {.seconds = 4};
     struct common_options common = {.module_path = default_module()};
-    struct figure *each = &figures[FIGURE_EACH], *load = &figures[FIGURE_LOAD];
+    struct figure *load = &figures[FIGURE_LOAD];
     struct message message;
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         const char *wrong = NULL;
-        int code = GO_ON;
         if (option == 's' && !parse_count(&load->size_bytes, 1048576))
             wrong = "--size is not a number from 1 to 1048576";
         else if (option == 't' && !parse_count(&load->threads, THREADS_MOST))
@@ -131,16 +123,12 @@ int bench_command(int argc, char **argv)
         else if (option == 'p')
             request.plot = optarg;
         else if (strchr("stnd", option) == NULL)
-            code = common_option(option, argv[0], help, &common);
+            common_option(option, argv[0], help, &common);
         if (wrong != NULL)
-            return usage_error(argv[0], "%s: '%s'", wrong, optarg);
-        if (code != GO_ON)
-            return code;
+            usage_error(argv[0], "%s: '%s'", wrong, optarg);
     }
     if (optind < argc)
-        return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    each->size_bytes = load->size_bytes;
-    each->threads = load->threads;
+        usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
     request.json = common.json;
     if (bench(&request, common.module_path, &message))
         return end_of_output(EXIT_FINE);

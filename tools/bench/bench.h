@@ -2,8 +2,6 @@
 #ifndef P11_PROXY_BENCH_H
 #define P11_PROXY_BENCH_H
 
-#include "bench/times.h"
-#include "token.h"
 #include "tool.h"
 
 enum { THREADS_MOST = 256, LABEL_BYTES = 33 };
@@ -24,14 +22,31 @@ enum operation {
     OPERATION_BURST  /* draws after a pause */
 };
 
-/* The first two are of the load that was asked for, the others are the same for each token. */
-enum { FIGURE_EACH, FIGURE_LOAD, FIGURE_SMALL, FIGURES = 8 };
+/* The first is the load that was asked for, the others are the same for each token. */
+enum { FIGURE_LOAD, FIGURE_SMALL, FIGURES = 7 };
 
 extern struct figure {
     const char *key, *name; /* in JSON, and of its line */
     enum operation operation;
     unsigned long size_bytes, threads;
 } figures[FIGURES];
+
+/* Many durations, counted by their size. Begins as zeros. */
+enum {
+    TIMES_STEPS = 100, /* for each power of two, so that a step is 0.7 % */
+    TIMES_PLACES = 64 * TIMES_STEPS
+};
+
+struct times {
+    uint64_t count;
+    uint64_t places[TIMES_PLACES]; /* how many durations there are of each step */
+};
+
+void times_add(struct times *times, int64_t ns);
+void times_merge(struct times *times, const struct times *more);
+
+/* The duration that at least this share (0 to 1) of them does not exceed, up to a percent more than it was. */
+int64_t times_quantile(const struct times *times, double share);
 
 /* Straight to the target, or through the proxy. */
 enum way { STRAIGHT, PROXIED, WAYS };
@@ -43,7 +58,7 @@ struct drawn {
         int64_t spent_ns; /* in them, by all threads together */
         double least_ns;  /* of a call, on average over the quickest batch of them; 0: not known */
     } figures[FIGURES];
-    struct times times;      /* of FIGURE_EACH */
+    struct times times;      /* of FIGURE_LOAD */
     char label[LABEL_BYTES]; /* of the token */
     struct message message;  /* why a round ended early */
 };

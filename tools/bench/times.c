@@ -1,8 +1,7 @@
 /* times.c - many durations, counted by their size, and the quantiles of them. */
-#include "bench/times.h"
+#include "bench/bench.h"
 
 #include <math.h>
-#include <stddef.h>
 
 void times_add(struct times *times, int64_t ns)
 {

@@ -73,34 +73,28 @@ static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes,
     return own.below(session, bytes, len_bytes);
 }
 
-/* In place: the proxy asks the target for its table itself. The page may have been made read-only
- * after loading; this process only draws and ends, so it stays writable. */
-static bool slow_down(CK_FUNCTION_LIST *list)
-{
-    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t at = (uintptr_t)&list->C_GenerateRandom & ~(page_bytes - 1);
-    uintptr_t end = (uintptr_t)(&list->C_GenerateRandom + 1);
-    if (mprotect((void *)at, end - at, PROT_READ | PROT_WRITE) != 0)
-        return false;
-    list->C_GenerateRandom = slow_C_GenerateRandom;
-    return true;
-}
-
+/* In place: the proxy asks the target for its tables itself. A page may have been made read-only after
+ * loading; this process only draws and ends, so it stays writable. */
 static bool simulate_delay(const struct token_module *target)
 {
-    CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
+    CK_INTERFACE interfaces[1 + INTERFACES_MOST] = {{.pFunctionList = target->list}};
     CK_ULONG count = INTERFACES_MOST;
+    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
+    if (target->interfaces == NULL || target->interfaces(interfaces + 1, &count) != CKR_OK)
+        count = 0;
     own.below = target->list->C_GenerateRandom;
-    bool replaced = slow_down(target->list);
-    if (target->interfaces == NULL || target->interfaces(interfaces, &count) != CKR_OK)
-        return replaced;
-    /* All standard lists begin alike; a vendor's may be anything. */
-    for (CK_ULONG i = 0; replaced && i < count && i < INTERFACES_MOST; i++) {
+    for (CK_ULONG i = 0; i <= count && i <= INTERFACES_MOST; i++) {
+        /* All standard lists begin alike; a vendor's may be anything. */
         CK_FUNCTION_LIST *list = interfaces[i].pFunctionList;
-        if (list != NULL && list->C_GenerateRandom == own.below)
-            replaced = slow_down(list);
+        if (list == NULL || list->C_GenerateRandom != own.below)
+            continue;
+        uintptr_t at = (uintptr_t)&list->C_GenerateRandom & ~(page_bytes - 1);
+        uintptr_t end = (uintptr_t)(&list->C_GenerateRandom + 1);
+        if (mprotect((void *)at, end - at, PROT_READ | PROT_WRITE) != 0)
+            return false;
+        list->C_GenerateRandom = slow_C_GenerateRandom;
     }
-    return replaced;
+    return true;
 }
 
 static int64_t cost_of_clock(void)
@@ -200,7 +194,7 @@ static void draw_figure(int index, bool counts)
     }
     for (struct worker_thread *thread = threads; thread < end; thread++) {
         pthread_join(thread->handle, NULL);
-        if (thread->rv != CKR_OK && index <= FIGURE_LOAD)
+        if (thread->rv != CKR_OK && index == FIGURE_LOAD)
             give_up(thread->session != 0 ? "C_GenerateRandom" : "C_OpenSession", thread->rv);
         counts = counts && thread->rv == CKR_OK;
     }
@@ -210,39 +204,30 @@ static void draw_figure(int index, bool counts)
     }
 }
 
-/* The first initialised token that draws, else the first one that draws without being initialised. Each round
- * finds the same one. */
+/* The first token that draws; not each one has to be initialised for that. Each round finds the same one. */
 static void find_slot(void)
 {
-    static const CK_FLAGS wanted[] = {CKF_RNG | CKF_TOKEN_INITIALIZED, CKF_RNG};
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
     CK_BYTE bytes[16];
-    const char *failed = NULL, *function = "C_GetSlotList";
-    CK_RV rv = own.list->C_GetSlotList(CK_TRUE, slots, &count), failure = rv;
-    if (rv != CKR_OK)
-        give_up(function, rv);
-    for (CK_ULONG i = 0; i < 2 * count; i++) {
+    const char *failed = "C_GetSlotList";
+    CK_RV failure = own.list->C_GetSlotList(CK_TRUE, slots, &count);
+    for (CK_ULONG i = 0, end = failure == CKR_OK ? count : 0; i < end; i++) {
         CK_TOKEN_INFO info = {0};
-        own.slot = slots[i % count];
-        if (own.list->C_GetTokenInfo(own.slot, &info) != CKR_OK ||
-            (info.flags & wanted[0]) != wanted[i / count])
+        own.slot = slots[i];
+        if (own.list->C_GetTokenInfo(own.slot, &info) != CKR_OK || (info.flags & CKF_RNG) == 0)
             continue;
         token_text(own.drawn->label, info.label, sizeof info.label);
-        function = "C_OpenSession";
-        rv = open_session(&own.session);
-        if (rv == CKR_OK) {
-            function = "C_GenerateRandom";
-            rv = own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
+        failed = "C_OpenSession";
+        failure = open_session(&own.session);
+        if (failure == CKR_OK) {
+            failed = "C_GenerateRandom";
+            failure = own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
         }
-        if (rv == CKR_OK)
+        if (failure == CKR_OK)
             return;
-        if (failed == NULL) {
-            failed = function;
-            failure = rv;
-        }
     }
-    if (failed != NULL)
+    if (failure != CKR_OK)
         give_up(failed, failure);
     give_up_because("there is no token that makes random bytes; p11-proxy check says what to do");
 }
@@ -269,11 +254,9 @@ static void measure_all(void *unused)
     if (simulates &&
         (token_load(&module, config->target, &message) != 0 || !simulate_delay(&module)))
         give_up_because("its C_GenerateRandom cannot be made slower");
-    if (token_load(&module, is_straight ? config->target : request->module_path, &message) != 0)
+    if (token_start(&module, is_straight ? config->target : request->module_path,
+                    is_straight ? config->target_init : NULL, &locks, &message) != 0)
         give_up_because(message.text);
-    CK_RV rv = token_start(&module, is_straight ? config->target_init : NULL, &locks);
-    if (rv != CKR_OK)
-        give_up("C_Initialize", rv);
     if (!locks && figures[FIGURE_LOAD].threads > 1)
         give_up_because("it does not work with several threads");
     if (is_straight && token_is_started(request->module_path))

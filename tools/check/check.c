@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -35,6 +36,8 @@ static struct report {
         const char *advice; /* within text; NULL: there is nothing to do */
     } findings[FINDINGS_MOST];
 } * report;
+
+static int output = -1; /* what the child and its modules print */
 
 static const char *const mark_words[] = {"ok", "note", "problem"};
 
@@ -69,9 +72,39 @@ void report_stage(const char *stage)
     alarm(STAGE_S);
 }
 
-bool report_from_child(const char *about, child_work *work, void *context)
+/* The first line that the child or its modules printed, after "; it prints: "; "" if there is none. */
+static const char *printed(void)
 {
-    size_t before = report_problems();
+    static char text[MESSAGE_BYTES] = "; it prints: ";
+    size_t used = strlen("; it prints: ");
+    ssize_t len = pread(output, text + used, sizeof text - used - 1, 0);
+    text[used + (size_t)(len > 0 ? len : 0)] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return len > 0 ? text : "";
+}
+
+bool report_start(struct token_module *module, const char *what, const char *path,
+                  const char *reserved)
+{
+    struct message message;
+    bool locks;
+    setenv("P11_PROXY_LOG", "stderr error", /* overwrite= */ 1);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    report_stage("while it was loaded and started");
+    if (token_start(module, path, reserved, &locks, &message) == 0)
+        return true;
+    report_add(MARK_PROBLEM, what,
+               "the %s %s%s\n"
+               "correct what it says; ldd %s shows which libraries it does not find; a target's "
+               "manual, what else it needs: a daemon, a file, a variable, x-target-init",
+               what, message.text, printed(), path);
+    return false;
+}
+
+void report_from_child(const char *about, child_work *work, void *context)
+{
+    output = memfd_create("output", MFD_CLOEXEC);
     int status = in_child(work, context);
     char how[64] = "ended the process";
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
@@ -80,10 +113,10 @@ bool report_from_child(const char *about, child_work *work, void *context)
         snprintf(how, sizeof how, "crashed (%s)", strsignal(WTERMSIG(status)));
     if (status != 0)
         report_add(MARK_PROBLEM, about,
-                   "the module %s: %s\n"
+                   "the module %s: %s%s\n"
                    "the same would happen in an application; ask the module's maker",
-                   how, report->stage);
-    return report_problems() == before;
+                   how, report->stage, printed());
+    close(output);
 }
 
 static void print_text(void)
@@ -130,56 +163,29 @@ static void print_json(const struct checked *checked)
     json_write(stdout, document, JSON_PRETTY);
 }
 
-static void check_all(struct checked *checked)
-{
-    const struct config *config = checked->config;
-    bool target_works = false;
-    /* Where there is a mistake, the rest is checked as if that line were not there. */
-    for (unsigned i = 0; i < config->mistake_count; i++)
-        report_add(MARK_PROBLEM, "configuration",
-                   "%s\n"
-                   "correct that; until then C_Initialize answers CKR_GENERAL_ERROR",
-                   config->mistakes[i].text);
-    bool has_proxy = check_proxy_file(checked->module_path);
-    check_settings(config);
-    check_policy(checked);
-    /* Without a target one of the mistakes may be its line. */
-    if (config->target != NULL || config->mistake_count == 0)
-        target_works = check_target(checked) && check_tokens(checked);
-    /* The proxy would only report the same problems again. */
-    if (has_proxy && report_problems() == 0)
-        check_proxy(checked);
-    check_machine(config);
-    check_p11_kit(checked, target_works);
-}
-
 int check_command(int argc, char **argv)
 {
     static struct checked checked; /* until the program ends */
-    struct common_options common;
-    struct config_places places;
+    static void (*const subjects[])(struct checked *) = {
+        check_settings, check_policy, check_target, check_proxy, check_machine, check_p11_kit,
+    };
+    struct common_options common = common_options(argc, argv, help);
     char folder[PATH_MAX] = "";
-    int code = common_options(argc, argv, help, &common);
-    if (code != GO_ON)
-        return code;
     if (optind < argc)
-        return usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (report == MAP_FAILED || getcwd(folder, sizeof folder) == NULL) {
-        perror(argv[0]);
-        return EXIT_BAD;
-    }
+        usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
+    report = shared_memory(sizeof *report);
     /* Not realpath(): a link is to be seen. Not a plain name: dlopen() would look for it elsewhere. */
-    snprintf(checked.module_path, sizeof checked.module_path, "%s%s%s",
-             common.module_path[0] == '/' ? "" : folder, common.module_path[0] == '/' ? "" : "/",
-             common.module_path);
-    config_places_default(&places, checked.module_path);
-    checked.config = config_read(&places);
+    bool is_absolute = common.module_path[0] == '/' || getcwd(folder, sizeof folder) == NULL;
+    snprintf(checked.module_path, sizeof checked.module_path, "%s%s%s", folder,
+             is_absolute ? "" : "/", common.module_path);
+    config_places_default(&checked.places, checked.module_path);
+    checked.config = config_read(&checked.places);
     if (checked.config == NULL) {
         perror(argv[0]);
         return EXIT_BAD;
     }
-    check_all(&checked);
+    for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
+        subjects[i](&checked);
     if (common.json)
         print_json(&checked);
     else

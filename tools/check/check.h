@@ -2,7 +2,6 @@
 #ifndef P11_PROXY_CHECK_H
 #define P11_PROXY_CHECK_H
 
-#include "token.h"
 #include "tool.h"
 
 enum mark { MARK_OK, MARK_NOTE, MARK_PROBLEM };
@@ -15,42 +14,53 @@ size_t report_problems(void);
 
 /*
  * Runs work(context) in a child process. A module that crashes, ends the process or hangs becomes a
- * problem, with the stage that it was in. True if there was no problem.
+ * problem, with the stage that it was in.
  */
-bool report_from_child(const char *about, child_work *work, void *context);
+void report_from_child(const char *about, child_work *work, void *context);
 
 /* In such a child: what it does from now on. It has half a minute for that. */
 void report_stage(const char *stage);
 
+/* In such a child: loads and starts the module at path, which what names: "target" or "proxy". False if that
+ * fails, which is a problem. */
+bool report_start(struct token_module *module, const char *what, const char *path,
+                  const char *reserved);
+
 /* What is looked at. */
 struct checked {
     char module_path[2 * PATH_MAX]; /* of the proxy, absolute; its last part may be a link */
-    struct config *config;          /* NULL: it cannot be read */
-    struct policy *policy;
+    struct config_places places;
+    struct config *config;
 };
 
-/* What is configured and where, the log file, and files that others may write. */
-void check_settings(const struct config *config);
+/* What is configured and where, all mistakes, the log file, and files that others may write. */
+void check_settings(struct checked *checked);
 
-/* The policy, and what of it has no effect. Keeps it for check_tokens(). */
+/* The policy, what of it has no effect, and who may write its file. */
 void check_policy(struct checked *checked);
 
-/* The target's file. False: it need not be loaded, because something about it is wrong already. */
-bool check_target(const struct checked *checked);
+/* The target's file, and the target itself, in a child: interfaces, slots, tokens, random bytes. */
+void check_target(struct checked *checked);
 
-/* The target itself: interfaces, slots, tokens, random bytes. Loads it in a child. False: there is a problem. */
-bool check_tokens(struct checked *checked);
-
-/* The proxy's file: whether it is there, and no link. */
-bool check_proxy_file(const char *module_path);
-
-/* The proxy before the target: whether it starts, and what it learns of the tokens. Likewise. */
+/* The proxy's file and, if there is no problem yet, the proxy before the target, in a child: whether it starts, and
+ * what it learns of the tokens. */
 void check_proxy(struct checked *checked);
 
 /* What protects the pool here, and what does not. */
-void check_machine(const struct config *config);
+void check_machine(struct checked *checked);
 
-/* Whether p11-kit knows the proxy and, if the target works, its tokens by another module. */
-void check_p11_kit(const struct checked *checked, bool target_works);
+/* Whether p11-kit knows the proxy and, if there is no problem, its tokens by another module. */
+void check_p11_kit(struct checked *checked);
+
+/*
+ * Draws 32 bytes, again and again for a while, without a login. *mean_ns is how long that takes. Returns what
+ * C_GenerateRandom or C_OpenSession, as *function says, answers.
+ */
+CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, const char **function,
+                  double *mean_ns);
+
+/* A file that a user other than root and this one can write or replace, and the command that takes
+ * that right away. what names it in the sentence. */
+void check_writers(const char *about, const char *what, const char *path);
 
 #endif

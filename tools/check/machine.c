@@ -43,8 +43,9 @@ static bool is_virtual(void)
     return is;
 }
 
-void check_machine(const struct config *config)
+void check_machine(struct checked *checked)
 {
+    const struct config *config = checked->config;
     void *page = NULL;
     if (!config->pool)
         return; /* there is nothing to protect */

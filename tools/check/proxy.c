@@ -8,48 +8,11 @@
 
 #include "base/clock.h"
 #include "counters/counters.h"
-#include "registered.h"
 
-enum { SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS_MOST = 100 * 1000 };
+enum { SLOTS_MOST = 64 };
 
 /* Long enough for a token of 20 ms to be asked for a few sizes. */
 static const int64_t DRAW_NS = 300 * NS_PER_MS;
-
-bool check_proxy_file(const char *module_path)
-{
-    char real[PATH_MAX];
-    if (access(module_path, R_OK) != 0) {
-        report_add(MARK_PROBLEM, "proxy",
-                   "the proxy is not there (%m): %s\n"
-                   "install it, or say where it is: --module PATH",
-                   module_path);
-        return false;
-    }
-    if (is_link_to_other(module_path, real)) {
-        report_add(MARK_PROBLEM, "proxy",
-                   "%s is a link to %s: the loader takes both for one module, so a program that "
-                   "uses both gets one configuration for both\n"
-                   "replace the link by a copy: cp --remove-destination %s %s",
-                   module_path, real, real, module_path);
-        return false;
-    }
-    return true;
-}
-
-/* Without a login: a token that wants one is learned when an application logs in. */
-static void draw_for_a_moment(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
-{
-    CK_SESSION_HANDLE session;
-    CK_BYTE bytes[DRAW_BYTES];
-    CK_RV rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
-    int64_t until_ns = clock_exact_ns() + DRAW_NS;
-    if (rv != CKR_OK)
-        return;
-    for (unsigned i = 0; i < DRAWS_MOST && rv == CKR_OK && clock_exact_ns() < until_ns; i++)
-        rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
-    explicit_bzero(bytes, sizeof bytes);
-    list->C_CloseSession(session);
-}
 
 static void report_learned(const struct statistics_slot *slot)
 {
@@ -72,12 +35,14 @@ static void report_all_learned(CK_FUNCTION_LIST *list, const char *module_path)
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
     struct counted_list own;
+    const char *function;
+    double mean_ns;
     pid_t pid = getpid();
     if (list->C_GetSlotList(CK_TRUE, slots, &count) != CKR_OK)
         return;
     for (CK_ULONG i = 0; i < count; i++) {
         report_stage("with a token through the proxy");
-        draw_for_a_moment(list, slots[i]);
+        check_draws(list, slots[i], DRAW_NS, &function, &mean_ns);
     }
     counters_find(&own, &pid, 1, /* complaints= */ NULL);
     /* A copy for a second target belongs to no package, so an upgrade leaves it as it is. */
@@ -92,44 +57,35 @@ static void report_all_learned(CK_FUNCTION_LIST *list, const char *module_path)
     counters_free(&own);
 }
 
-static void start(void *context)
+static void look(void *context)
 {
     const char *module_path = ((const struct checked *)context)->module_path;
     struct token_module module;
-    struct message message;
-    char logged[MESSAGE_BYTES] = "";
-    int log = memfd_create("log", MFD_CLOEXEC);
-    bool locks;
-    setenv("P11_PROXY_LOG", "stderr error", /* overwrite= */ 1);
-    report_stage("while the proxy was loaded");
-    if (token_load(&module, module_path, &message) != 0) {
-        report_add(MARK_PROBLEM, "proxy",
-                   "the proxy %s\n"
-                   "install it, or say where it is: --module PATH",
-                   message.text);
+    if (!report_start(&module, "proxy", module_path, NULL))
         return;
-    }
-    report_stage("in the proxy's C_Initialize");
-    dup2(log, STDERR_FILENO);
-    CK_RV rv = token_start(&module, NULL, &locks);
-    if (rv == CKR_OK) {
-        report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
-        report_all_learned(module.list, module_path);
-        report_stage("in the proxy's C_Finalize");
-        module.list->C_Finalize(NULL);
-    } else {
-        ssize_t len = pread(log, logged, sizeof logged - 1, 0);
-        logged[len > 0 ? strcspn(logged, "\n") : 0] = '\0';
-        report_add(MARK_PROBLEM, "proxy",
-                   "the proxy does not start: C_Initialize answers %s, and the proxy logs: %s\n"
-                   "correct what it logs",
-                   token_code(rv), logged);
-    }
+    report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
+    report_all_learned(module.list, module_path);
+    report_stage("in the proxy's C_Finalize");
+    module.list->C_Finalize(NULL);
 }
 
 void check_proxy(struct checked *checked)
 {
-    report_from_child("proxy", start, checked);
+    const char *path = checked->module_path;
+    char real[PATH_MAX];
+    if (access(path, R_OK) != 0)
+        report_add(MARK_PROBLEM, "proxy",
+                   "the proxy is not there (%m): %s\n"
+                   "install it, or say where it is: --module PATH",
+                   path);
+    else if (is_link_to_other(path, real))
+        report_add(MARK_PROBLEM, "proxy",
+                   "%s is a link to %s: the loader takes both for one module, so a program that "
+                   "uses both gets one configuration for both\n"
+                   "replace the link by a copy: cp --remove-destination %s %s",
+                   path, real, real, path);
+    else if (report_problems() == 0) /* it would only report the same again */
+        report_from_child("proxy", look, checked);
 }
 
 static void report_doubles(const struct registered *registered, const char *folder)
@@ -148,13 +104,11 @@ static void report_doubles(const struct registered *registered, const char *fold
         report_add(MARK_OK, "p11-kit", "p11-kit has the target's tokens only through the proxy");
 }
 
-void check_p11_kit(const struct checked *checked, bool target_works)
+void check_p11_kit(struct checked *checked)
 {
     struct registered registered;
-    struct config_places places;
     char folder[PATH_MAX];
-    config_places_default(&places, checked->module_path);
-    registered_folder(folder, &places);
+    registered_folder(folder, &checked->places);
     if (!registered_find(&registered, checked->module_path, /* target= */ NULL))
         report_add(MARK_NOTE, "p11-kit",
                    "the modules that p11-kit has registered cannot be listed: one of them crashes "
@@ -166,7 +120,7 @@ void check_p11_kit(const struct checked *checked, bool target_works)
             "at %s\n"
             "p11-proxy setup registers it for all; if it is registered, its enable-in: names "
             "other programs, or p11-kit reads other folders than %s and %s",
-            checked->module_path, places.package_modules, places.system_modules);
-    else if (target_works)
+            checked->module_path, checked->places.package_modules, checked->places.system_modules);
+    else if (report_problems() == 0)
         report_doubles(&registered, folder);
 }

@@ -185,9 +185,6 @@ static int answer(const struct common_options *request, char **names)
 
 int policy_command(int argc, char **argv)
 {
-    struct common_options common;
-    int code = common_options(argc, argv, help, &common);
-    if (code != GO_ON)
-        return code;
+    struct common_options common = common_options(argc, argv, help);
     return answer(&common, argv + optind);
 }

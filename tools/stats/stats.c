@@ -140,28 +140,28 @@ int stats_command(int argc, char **argv)
         case 'f':
             what.format = word_number(optarg, "table, json, openmetrics");
             if (what.format < 0)
-                return usage_error(argv[0], "--format is not table, json or openmetrics: '%s'",
+                usage_error(argv[0], "--format is not table, json or openmetrics: '%s'",
                                    optarg);
             break;
         case 'w':
             what.watches = true;
             if (optarg != NULL && !parse_period(optarg, &what.period_ns))
-                return usage_error(
+                usage_error(
                     argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'", optarg);
             break;
         default:
-            return common_option(option, argv[0], help, &(struct common_options){0});
+            common_option(option, argv[0], help, &(struct common_options){0});
         }
     }
     if (what.watches && what.format == FORMAT_METRICS)
-        return usage_error(argv[0], "--watch does not go with --format=openmetrics");
+        usage_error(argv[0], "--watch does not go with --format=openmetrics");
 
     pid_t *pids = calloc((size_t)(argc - optind) + 1, sizeof pids[0]); /* until the program ends */
     for (; pids != NULL && optind < argc; optind++) {
         const char *rest;
         unsigned long number;
         if (!parse_number(argv[optind], 1, INT_MAX, &number, &rest) || *rest != '\0')
-            return usage_error(argv[0], "no process has this number: '%s'", argv[optind]);
+            usage_error(argv[0], "no process has this number: '%s'", argv[optind]);
         pids[what.pids_count++] = (pid_t)number;
     }
     what.pids = pids;

@@ -1,23 +1,14 @@
-/* tokens.c - the target as an application meets it: interfaces, slots, tokens, random bytes. */
+/* target.c - the target's file, and the target as an application meets it: interfaces, slots, tokens, random bytes. */
 #include "check/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
-enum { INTERFACES_MOST = 64, SLOTS_MOST = 64, DRAW_BYTES = 32, DRAWS = 4, NAME_BYTES = 64 };
+enum { INTERFACES_MOST = 64, SLOTS_MOST = 64, DRAW_BYTES = 32 };
 
-/* What programs really ask a token for: they make the digest themselves. */
-static const struct {
-    CK_MECHANISM_TYPE mechanism;
-    enum mechanism_use kind;
-    const char *use;
-} needs[] = {
-    {CKM_RSA_PKCS, USE_SIGN, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with RSA keys"},
-    {CKM_RSA_PKCS_PSS, USE_SIGN, "TLS 1.3 is signed with RSA keys"},
-    {CKM_ECDSA, USE_SIGN, "OpenSSH, GnuTLS, NSS and OpenSSL's engine sign with EC keys"},
-    {CKM_ECDH1_DERIVE, USE_OTHER, "keys are agreed on with EC keys"},
-};
+static const int64_t DRAW_NS = 10 * NS_PER_MS;
 
 static void report_library(const struct token_module *module, const char *path)
 {
@@ -46,50 +37,31 @@ static void report_library(const struct token_module *module, const char *path)
     report_add(MARK_OK, "target", "the target offers %s", offers);
 }
 
-/* Draws a few times, and says how long that takes on average. Returns what C_GenerateRandom or C_OpenSession, as
- * *function says, answers. */
-static CK_RV draw(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, const char **function, double *mean_ns)
+CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, const char **function,
+                  double *mean_ns)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
+    int draws = 0;
     *function = "C_OpenSession";
     CK_RV rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
     if (rv != CKR_OK)
         return rv;
     *function = "C_GenerateRandom";
     rv = list->C_GenerateRandom(session, bytes, sizeof bytes); /* the first may be slower */
-    int64_t begin_ns = clock_exact_ns();
-    for (int i = 0; i < DRAWS && rv == CKR_OK; i++)
+    int64_t begin_ns = clock_exact_ns(), now_ns = begin_ns;
+    for (; rv == CKR_OK && now_ns < begin_ns + for_ns; draws++) {
         rv = list->C_GenerateRandom(session, bytes, sizeof bytes);
-    *mean_ns = (double)(clock_exact_ns() - begin_ns) / DRAWS;
+        now_ns = clock_exact_ns();
+    }
+    *mean_ns = (double)(now_ns - begin_ns) / draws;
     explicit_bzero(bytes, sizeof bytes);
     list->C_CloseSession(session);
     return rv;
 }
 
-/* What the policy refuses of the token's mechanisms although common programs need it. */
-static void report_needs(const struct policy *policy, CK_FUNCTION_LIST *list, CK_SLOT_ID slot,
-                         const char *label)
-{
-    for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++) {
-        const struct policy_rule *rule =
-            policy_mechanism(policy, needs[i].mechanism, needs[i].kind);
-        CK_MECHANISM_INFO info;
-        char name[NAME_BYTES];
-        if (rule == NULL || list->C_GetMechanismInfo(slot, needs[i].mechanism, &info) != CKR_OK)
-            continue;
-        report_add(MARK_NOTE, "policy",
-                   "%s:%u: %s %s %s of token '%s', with which %s\n"
-                   "if these programs are to go on, refuse a digest or small keys "
-                   "instead, such as SHA1, RSA keySize < 2048 or EC keySize < 256",
-                   rule->file, rule->line, rule->text,
-                   policy_is_audit(policy) ? "would refuse" : "refuses",
-                   mechanism_name(needs[i].mechanism, name, sizeof name), label, needs[i].use);
-    }
-}
-
 /* False if the token cannot be used as it is. */
-static bool report_token(const struct policy *policy, CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
+static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     CK_TOKEN_INFO info = {0};
     char label[sizeof info.label + 1];
@@ -108,22 +80,21 @@ static bool report_token(const struct policy *policy, CK_FUNCTION_LIST *list, CK
     bool has_generator = (info.flags & CKF_RNG) != 0;
     token_text(label, info.label, sizeof info.label);
     /* Without a login, because the tool has no PIN. */
-    rv = has_generator || !is_initialised ? draw(list, slot, &function, &mean_ns) : CKR_OK;
+    rv = has_generator || !is_initialised ? check_draws(list, slot, DRAW_NS, &function, &mean_ns)
+                                          : CKR_OK;
     if (!is_initialised) {
         report_add(MARK_OK, "token", "slot %lu has a token that is not initialised%s", slot,
                    rv == CKR_OK ? "; it makes random bytes all the same" : "");
         return rv == CKR_OK;
     }
-    report_needs(policy, list, slot, label);
     if (!has_generator)
-        report_add(MARK_NOTE, "token",
-                   "token '%s' in slot %lu has no random number generator\n"
-                   "nothing to do: for this token the proxy passes every call on",
-                   label, slot);
+        report_add(
+            MARK_NOTE, "token",
+            "token '%s' in slot %lu has no random number generator, so every call is handed on",
+            label, slot);
     else if (rv == CKR_USER_NOT_LOGGED_IN)
         report_add(MARK_NOTE, "token",
-                   "token '%s' makes random bytes only after a login\n"
-                   "nothing to do: the pool is filled once the application has logged in",
+                   "token '%s' makes random bytes only after a login, and then the pool is filled",
                    label);
     else if (rv != CKR_OK)
         report_add(MARK_PROBLEM, "token",
@@ -160,7 +131,7 @@ static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
                count > 0 ? "" : "\nplug the token in, or see why the module does not find it");
     for (CK_ULONG i = 0; i < count; i++) {
         report_stage("with a token");
-        usable += report_token(checked->policy, list, slots[i]);
+        usable += report_token(list, slots[i]);
     }
     if (count > 0 && usable == 0)
         report_add(MARK_NOTE, "token",
@@ -170,32 +141,13 @@ static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
                    checked->config->target, slots[0]);
 }
 
-static void find_all(void *context)
+static void look(void *context)
 {
     const struct checked *checked = context;
     const struct config *config = checked->config;
     struct token_module module;
-    struct message message;
-    bool locks;
-    report_stage("while it was loaded");
-    if (token_load(&module, config->target, &message) != 0) {
-        report_add(MARK_PROBLEM, "target",
-                   "the target %s\n"
-                   "ldd %s shows which libraries it needs and does not find, and file for which "
-                   "machine it is made",
-                   message.text, config->target);
+    if (!report_start(&module, "target", config->target, config->target_init))
         return;
-    }
-    report_stage("in C_Initialize");
-    CK_RV rv = token_start(&module, config->target_init, &locks);
-    if (rv != CKR_OK) {
-        report_add(MARK_PROBLEM, "target",
-                   "the target does not start: C_Initialize answers %s\n"
-                   "see its maker's manual for what it needs: a daemon, a file, a "
-                   "variable in the environment, x-target-init",
-                   token_code(rv));
-        return;
-    }
     report_stage("after C_Initialize");
     report_library(&module, config->target);
     report_slots(checked, module.list);
@@ -203,7 +155,23 @@ static void find_all(void *context)
     module.list->C_Finalize(NULL);
 }
 
-bool check_tokens(struct checked *checked)
+void check_target(struct checked *checked)
 {
-    return report_from_child("target", find_all, checked);
+    const struct config *config = checked->config;
+    const char *target = config->target;
+    struct message message;
+    char real[PATH_MAX];
+    if (target == NULL && config->mistake_count > 0)
+        return; /* one of them may be its line */
+    if (config_check_target(config, &message) != 0) {
+        report_add(MARK_PROBLEM, "target",
+                   "%s\n"
+                   "p11-proxy setup PATH writes it, with the path of the token's own PKCS#11 "
+                   "module; or write x-target: PATH into %s",
+                   message.text, config->expected_file);
+    } else {
+        /* Of the file, not of a link to it. */
+        check_writers("target", "the target", realpath(target, real) != NULL ? real : target);
+        report_from_child("target", look, checked);
+    }
 }
