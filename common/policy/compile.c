@@ -1,12 +1,9 @@
 /* compile.c - what lists mean: each item becomes a rule, with what it denies or why it denies nothing. */
 #include "policy/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include "config/keys.h"
 
 static const char unknown_name[] = "an unknown name";
 static const char later[] = "its date is to come";
@@ -21,9 +18,9 @@ struct compiler {
     bool effective; /* something in the present lists is in force, or will be */
 };
 
-static bool key_begins(const struct list *list, const char *prefix)
+static bool key_begins(const struct policy_rule *at, const char *prefix)
 {
-    return list->key != NULL && strncmp(list->key, prefix, strlen(prefix)) == 0;
+    return at->key != NULL && strncmp(at->key, prefix, strlen(prefix)) == 0;
 }
 
 /* Takes "Service." off an item of jdk.crypto.disabledAlgorithms; the uses that are the service's. */
@@ -48,174 +45,123 @@ static uint8_t take_service(const char **text)
     return FOR_ANY;
 }
 
-/* "AES/CBC/PKCS5Padding": the mechanism without padding that Java uses for it; NULL: something else. */
-static const struct mechanism *java_padded(const struct item *item)
+/* Why a name that stands for no row denies nothing. */
+static const char *no_effect_of_word(const struct names *names, const struct rule *rule)
 {
-    static const char padding[] = "/PKCS?Padding";
-    size_t len = sizeof padding - 1;
-    char plain[64];
+    static const char padding[] = "/PKCS5Padding";
+    const size_t len = sizeof padding - 1;
+    const char *word = word_reason(rule->name, rule->name_len);
 
-    if (item->name_len <= len || item->name_len >= sizeof plain)
-        return NULL;
-    const char *end = item->name + item->name_len - len;
-    if (!same_text(end, padding, 5) || !same_text(end + 6, padding + 6, len - 6))
-        return NULL;
-    int plain_len =
-        snprintf(plain, sizeof plain, "%.*s/NoPadding", (int)(end - item->name), item->name);
-    for (size_t i = 0; i < MECHANISMS; i++)
-        if (has_name(mechanisms[i].names, plain, (size_t)plain_len))
-            return &mechanisms[i];
-    return NULL;
-}
-
-/* Why a name denies nothing, its conditions aside; NULL if it does. */
-static const char *no_effect_of_name(const struct names *names, const struct list *list,
-                                     const struct item *item, const struct name *group,
-                                     uint8_t uses)
-{
-    const char *word = word_reason(item->name, item->name_len);
-
-    if (uses == 0)
-        return "no token has this service";
-    /* In TLS, ECDH means suites with static keys; taken literally it would end every ECDHE handshake. */
-    if (key_begins(list, "jdk.tls.") && item->name_len == 4 && same_text(item->name, "ECDH", 4))
-        return "static ECDH suites of TLS";
-    if (group->kinds != 0)
-        return uses == FOR_ANY || (group->uses & uses) ? NULL
-                                                       : "no mechanism of this service has it";
     if (word != NULL)
         return word;
-    if (java_padded(item) != NULL)
-        return java_pads;
-    return names_is_known(names, item->name, item->name_len) ? "no mechanism is this combination"
-                                                             : unknown_name;
+    if (!names_is_known(names, rule->name, rule->name_len))
+        return unknown_name;
+    return rule->name_len > len && same_text(rule->name + rule->name_len - len, padding, len)
+               ? java_pads
+               : "no mechanism is this combination";
 }
 
-static const char *no_effect_of_conditions(const struct compiler *c, const struct list *list,
-                                           const struct item *item, const struct name *group)
+/* Why a rule denies nothing; NULL if it does. */
+static const char *no_effect(const struct compiler *c, const struct rule *rule,
+                             const struct name *group)
 {
-    bool about_files = key_begins(list, "jdk.jar.") || key_begins(list, "jdk.certpath.");
+    const struct policy_rule *at = &rule->shown;
+    bool about_files = key_begins(at, "jdk.jar.") || key_begins(at, "jdk.certpath.");
+    bool has_size = false;
+    unsigned uses = 0;
+    const struct row *row;
 
-    if (item->certificates_only || (item->has_date && about_files))
+    for (uint32_t link = 0; (row = next_row(c->policy->names, group, &link)) != NULL;) {
+        uses |= row->uses;
+        has_size = has_size || row->names == NULL ||
+                   (row->kind != A_KEY_TYPE && row->size_from >= SIZE_MODULUS &&
+                    row->size_from <= SIZE_FIXED);
+    }
+    if (rule->uses == 0)
+        return "no token has this service";
+    /* In TLS, ECDH means suites with static keys; taken literally it would end every ECDHE handshake. */
+    if (key_begins(at, "jdk.tls.") && rule->name_len == 4 && same_text(rule->name, "ECDH", 4))
+        return "static ECDH suites of TLS";
+    if (group->first_link == 0)
+        return no_effect_of_word(c->policy->names, rule);
+    if (rule->uses != FOR_ANY && !(uses & rule->uses))
+        return "no mechanism of this service has it";
+    if (rule->certificates_only || (rule->has_date && about_files))
         return "a condition on certificates and signed files";
-    if (item->has_sizes && item->denied_count == 0)
+    if (!sizes_can_deny(&rule->sizes))
         return "no size meets its conditions";
-    if (item->has_sizes && !(group->kinds & HAS_SIZE))
+    if (rule->sizes.count != 0 && !has_size)
         return "its keys have no size in bits";
-    return item->has_date && c->now_s < item->from_s ? later : NULL;
+    if (rule->has_date && c->now_s < rule->from_s)
+        return later;
+    return rule->sizes.count == 0 && (rule->uses & ~group->denied) == 0 ? repeated : NULL;
 }
 
 /* What the author of an item is told that is no name, or is one of Java's alone. 0 or an error. */
-static int tell(struct compiler *c, const struct policy_rule *at, const struct item *item,
-                bool is_told)
+static int tell(struct compiler *c, const struct rule *rule, bool is_told)
 {
-    const struct name *nearest = at->key == NULL ? names_nearest(c->policy->names, at->text) : NULL;
-    const struct mechanism *plain = java_padded(item);
-    char should[200], padded[64];
+    static const char unknown[] = "has no known algorithm, mechanism or curve";
+    static const char pads[] = "has a padding that Java does itself (write AES/CBC, as an example, "
+                               "or CKM_AES_CBC_PAD)";
+    const struct policy_rule *at = &rule->shown;
+    const char *should = rule->no_effect == java_pads ? pads : unknown;
 
-    if (plain != NULL) {
-        int len = (int)strcspn(plain->names, "|");
-        snprintf(padded, sizeof padded, " or %.*s_PAD", len, plain->names);
-        bool exists = names_find(c->policy->names, padded + 4, strlen(padded + 4)) != NO_NAME;
-        snprintf(should, sizeof should, "has a padding that Java does itself (write %.*s%s)", len,
-                 plain->names, exists ? padded : "");
-    } else if (nearest != NULL) {
-        snprintf(should, sizeof should,
-                 "has no known algorithm, mechanism or curve (nearest: %.*s)", (int)nearest->len,
-                 nearest->text);
-    } else {
-        snprintf(should, sizeof should, "has no known algorithm, mechanism or curve");
+    if (at->key != NULL) {
+        if (!is_told)
+            report_warning(&c->report, at, should);
+        return 0;
     }
-    if (at->key == NULL)
-        return report_error(&c->report, at, -EINVAL, should);
-    if (!is_told)
-        report_warning(&c->report, at, should);
-    return 0;
+    const struct name *nearest = names_nearest(c->policy->names, at->text);
+    if (nearest == NULL || should == pads)
+        return report_error(&c->report, at, "%s", should);
+    return report_error(&c->report, at, "%s (nearest: %.*s)", should, (int)nearest->len,
+                        nearest->text);
 }
 
-/* The name of an item, which is added if it is new; NO_NAME with a message if it is a wrong number. */
-static name_id name_of(struct compiler *c, const struct policy_rule *at, const struct item *item,
-                       int *rc)
-{
-    struct names *names = c->policy->names;
-    name_id id = names_find(names, item->name, item->name_len);
-    uint64_t number;
-    enum number_kind kind = item_number(item->name, item->name_len, &number);
-    const struct mechanism *row = kind == NUMBER_RIGHT ? mechanism_find(number) : NULL;
-
-    if (id != NO_NAME)
-        return id;
-    if (row != NULL)
-        return names_find(names, row->names, strcspn(row->names, "|"));
-    if (kind == NUMBER_WRONG) {
-        *rc = report_error(
-            &c->report, at, -EINVAL,
-            "has no mechanism number that is taken (0x..., or decimal if it is known)");
-        return NO_NAME;
-    }
-    id = names_add(names, item->name, item->name_len);
-    if (kind == NUMBER_RIGHT) {
-        names->name[id].number = number;
-        names->name[id].kinds = IS_MECHANISM | HAS_SIZE;
-        names->name[id].uses = FOR_ANY;
-    }
-    return id;
-}
-
-/* Whether earlier rules in force deny all that this one does. */
-static bool is_repeated(const struct policy *policy, const struct rule *rule, rule_id earlier)
-{
-    unsigned left = rule->uses;
-
-    for (; earlier != NO_RULE; earlier = rule_at(policy, earlier)->next)
-        if (!rule_at(policy, earlier)->has_sizes)
-            left &= ~(unsigned)rule_at(policy, earlier)->uses;
-    return !rule->has_sizes && left == 0;
-}
-
-static int compile_item(struct compiler *c, const struct list *list, const struct policy_rule *at)
+static int compile_item(struct compiler *c, const struct policy_rule *at)
 {
     struct policy *policy = c->policy;
-    const char *text = at->text, *wrong;
-    uint8_t uses = key_begins(list, "jdk.crypto.") ? take_service(&text) : FOR_ANY;
-    struct item item;
-    int rc = 0;
-
-    if ((wrong = item_parse(&item, text)) != NULL)
-        return report_error(&c->report, at, -EINVAL, wrong);
-    name_id id = name_of(c, at, &item, &rc);
-    if (id == NO_NAME)
-        return rc;
-    struct name *group = names_group(policy->names, id);
-    const char *no_effect = no_effect_of_name(policy->names, list, &item, group, uses);
-    if (no_effect == unknown_name || no_effect == java_pads)
-        rc = tell(c, at, &item, /* is_told= */ group->listed != NO_RULE);
-    else if (no_effect == NULL)
-        no_effect = no_effect_of_conditions(c, list, &item, group);
-    if (rc != 0)
-        return rc;
-
     struct rule *rule = &policy->rule[policy->rule_count++];
-    *rule = (struct rule){.shown = *at,
-                          .no_effect = no_effect,
-                          .group = policy->names->name[id].group,
-                          .uses = uses,
-                          .has_sizes = item.has_sizes,
-                          .next = group->in_force};
-    if (no_effect == NULL && is_repeated(policy, rule, group->in_force))
-        rule->no_effect = repeated;
-    bool decides =
-        !item.has_sizes && !item.certificates_only && (!item.has_date || no_effect == NULL);
-    if (group->listed == NO_RULE && decides)
-        group->listed = (rule_id)policy->rule_count;
-    if (rule->no_effect == NULL)
-        group->in_force = (rule_id)policy->rule_count;
-    c->effective = c->effective || rule->no_effect == NULL || rule->no_effect == later ||
-                   rule->no_effect == repeated;
-    return 0;
+    const char *text = at->text;
+
+    *rule = (struct rule){.shown = *at, .uses = FOR_ANY};
+    if (key_begins(at, "jdk.crypto."))
+        rule->uses = take_service(&text);
+    const char *wrong = item_parse(rule, text);
+    if (wrong != NULL)
+        return report_error(&c->report, at, "%s", wrong);
+    name_id id = names_take(policy->names, rule->name, rule->name_len);
+    if (id == NO_NAME)
+        return report_error(
+            &c->report, at,
+            "has no mechanism number that is taken (0x..., or decimal if it is known)");
+    struct name *group = names_group(policy->names, id);
+    bool has_sizes = rule->sizes.count != 0;
+    rule->group = policy->names->name[id].group;
+    rule->no_effect = no_effect(c, rule, group);
+    bool in_force = rule->no_effect == NULL;
+    bool is_told = group->listed != NULL;
+
+    if (!is_told)
+        group->listed = &rule->shown;
+    if (group->decides == NULL && !has_sizes && !rule->certificates_only &&
+        (!rule->has_date || in_force || rule->no_effect == repeated))
+        group->decides = &rule->shown;
+    if (in_force && !has_sizes)
+        group->denied |= rule->uses;
+    policy->counts.items++;
+    policy->counts.no_effect += !in_force;
+    policy->counts.size_rules += in_force && has_sizes;
+    c->effective =
+        c->effective || in_force || rule->no_effect == later || rule->no_effect == repeated;
+    if (rule->no_effect == unknown_name || rule->no_effect == java_pads)
+        return tell(c, rule, is_told);
+    return !in_force || verdicts_add(policy, rule)
+               ? 0
+               : report_error(&c->report, at, "is one key-size rule more than can be held");
 }
 
-static int compile_list(struct compiler *c, const struct list *list);
+static int compile_list(struct compiler *c, struct list list);
 
 /* "include jdk.disabled.namedCurves", the only inclusion that the JDK knows within a list. */
 static int include_curves(struct compiler *c, const struct policy_rule *at, const char *what)
@@ -223,29 +169,28 @@ static int include_curves(struct compiler *c, const struct policy_rule *at, cons
     const struct list *named = lists_find(&c->policy->lists, CURVES_KEY);
 
     if (strlen(what) != strlen(CURVES_KEY) || !same_text(what, CURVES_KEY, strlen(what)))
-        return report_error(&c->report, at, -EINVAL, "includes something else than " CURVES_KEY);
+        return report_error(&c->report, at, "includes something else than " CURVES_KEY);
     if (named == NULL && at->key == NULL)
-        return report_error(&c->report, at, -EINVAL, "includes a property that no list file has");
+        return report_error(&c->report, at, "includes a property that no list file has");
     if (named == NULL)
         report_warning(&c->report, at, "includes a property that no list file has");
     if (named == NULL || c->curves_included)
         return 0;
     c->curves_included = true; /* also while it is, since it may include itself */
-    return compile_list(c, named);
+    return compile_list(c, *named);
 }
 
-static int compile_list(struct compiler *c, const struct list *list)
+static int compile_list(struct compiler *c, struct list list)
 {
     static const char include[] = "include ";
+    struct policy_rule at = {.file = list.file, .key = list.key};
     int rc = 0;
 
-    for (size_t i = 0; i < list->count && rc == 0; i++) {
-        const char *text = list->item[i].text;
-        struct policy_rule at = {text, list->file, list->key, list->item[i].line};
-        if (same_text(text, include, sizeof include - 1))
-            rc = include_curves(c, &at, text + sizeof include - 1);
-        else if (*text != '\0')
-            rc = compile_item(c, list, &at);
+    while (rc == 0 && (at.text = list_next(&list, &at.line)) != NULL) {
+        if (same_text(at.text, include, sizeof include - 1))
+            rc = include_curves(c, &at, at.text + sizeof include - 1);
+        else if (*at.text != '\0')
+            rc = compile_item(c, &at);
     }
     return rc;
 }
@@ -257,22 +202,21 @@ static int compile_list(struct compiler *c, const struct list *list)
  */
 static int need_effect(struct compiler *c, const struct policy_rule *named, size_t rules_before)
 {
-    static const char nothing[] = "lists no algorithm under a key jdk.*.disabledAlgorithms";
     const struct policy_rule *first = policy_rule(c->policy, rules_before);
-    char should[120];
 
     if (c->effective || (first == NULL && named == NULL))
         return 0;
     if (first == NULL)
-        return report_error(&c->report, named, -EINVAL, nothing);
-    snprintf(should, sizeof should, "lists nothing that takes effect (%s)",
-             policy_no_effect(first));
-    return report_error(&c->report, first, -EINVAL, should);
+        return report_error(&c->report, named,
+                            "lists no algorithm under a key jdk.*.disabledAlgorithms");
+    return report_error(&c->report, first, "lists nothing that takes effect (%s)",
+                        policy_no_effect(first));
 }
 
 static int compile(struct compiler *c, const struct policy_sources *sources)
 {
     struct policy *policy = c->policy;
+    const struct list *list = policy->lists.list;
     struct policy_rule named = {sources->file, sources->file_from, FILE_KEY, sources->file_line};
     size_t rules_before = 0, items = 0;
     /* All files first, because any list may include what stands in one of them. */
@@ -283,16 +227,16 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
     if (rc != 0)
         return rc;
     for (size_t i = 0; i < policy->lists.count; i++)
-        items += policy->lists.list[i].count;
+        for (const char *at = list[i].value; at != NULL; items++)
+            at = (at = strchr(at, ',')) != NULL ? at + 1 : NULL;
     policy->names = names_create(items);
-    policy->rule = calloc(items + 1, sizeof *policy->rule);
-    if (policy->names == NULL || policy->rule == NULL)
+    policy->rule = calloc(items, sizeof *policy->rule);
+    if (policy->names == NULL || policy->rule == NULL || !verdicts_create(policy, items))
         return report_no_memory(&c->report);
     for (size_t i = 0; i < policy->lists.count && rc == 0; i++) {
-        const struct list *list = &policy->lists.list[i];
-        if (list->key == NULL || strcmp(list->key, CURVES_KEY) != 0)
-            rc = compile_list(c, list);
-        if (rc != 0 || list->key != NULL)
+        if (list[i].key == NULL || strcmp(list[i].key, CURVES_KEY) != 0)
+            rc = compile_list(c, list[i]);
+        if (rc != 0 || list[i].key != NULL)
             continue;
         rc = need_effect(c, NULL, 0);
         rules_before = policy->rule_count;
@@ -300,10 +244,7 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
     }
     if (rc == 0 && sources->file != NULL)
         rc = need_effect(c, &named, rules_before);
-    if (rc == 0)
-        rc = build_verdicts(policy, &c->report);
-    if (rc == 0)
-        rc = build_key_rules(policy, &c->report);
+    verdicts_end(policy);
     return rc;
 }
 
@@ -315,11 +256,6 @@ int policy_compile(struct policy **policy, const struct policy_sources *sources,
                          .report = {sources->warn, sources->warn_context, 0, message}};
     int rc = c.policy != NULL ? compile(&c, sources) : report_no_memory(&c.report);
 
-    if (rc == 0 && c.report.warnings > POLICY_WARNINGS_MAX && sources->warn != NULL) {
-        message_set(message, "and %zu more warnings of disabled algorithms",
-                    c.report.warnings - POLICY_WARNINGS_MAX);
-        sources->warn(sources->warn_context, message->text);
-    }
     if (rc != 0 || c.policy->rule_count == 0) {
         policy_free(c.policy);
         c.policy = NULL;
@@ -346,11 +282,9 @@ int policy_load(struct policy **policy, const struct config *config, policy_warn
                                            .audit = config->policy == CONFIG_POLICY_AUDIT,
                                            .warn = warn,
                                            .warn_context = warn_context};
-    if (sources.list == NULL && sources.file == NULL) {
-        *policy = NULL;
-        return 0;
-    }
-    return policy_compile(policy, &sources, message);
+    *policy = NULL;
+    return sources.list == NULL && sources.file == NULL ? 0
+                                                        : policy_compile(policy, &sources, message);
 }
 
 void policy_free(struct policy *policy)
@@ -359,7 +293,7 @@ void policy_free(struct policy *policy)
         return;
     lists_free(&policy->lists);
     names_free(policy->names);
-    free(policy->denied);
+    free(policy->verdict);
     free(policy->rule);
     free(policy);
 }

@@ -5,38 +5,49 @@
 #include "policy/names.h"
 #include "policy/policy.h"
 
-enum { SIZE_RANGES_MAX = 16 };
-#define LARGEST_SIZE (UINT64_MAX - 1) /* UINT64_MAX is "unknown" */
-
-struct size_range {
-    uint64_t from, to; /* bits, both included */
+/* Conditions on a key's size, all of which must be met. None: the rule is about the algorithm as such. */
+enum { SIZES_MAX = 4, BELOW = 1, EQUAL = 2, ABOVE = 4 };
+struct sizes {
+    struct {
+        uint32_t bits;
+        uint8_t met; /* by sizes BELOW, EQUAL to or ABOVE bits */
+    } condition[SIZES_MAX];
+    uint8_t count;
 };
 
-struct item {
-    const char *name; /* in the text that was parsed */
+bool sizes_deny(const struct sizes *sizes, uint64_t bits);
+
+/* The next size above bits that may be judged otherwise than bits are; BITS_UNKNOWN if there is none. */
+uint64_t sizes_next(const struct sizes *sizes, uint64_t bits);
+
+/* Whether there is a size that they deny. */
+bool sizes_can_deny(const struct sizes *sizes);
+
+struct rule {
+    struct policy_rule shown; /* stands first, so that one can be had from the other */
+    const char *no_effect;    /* NULL: in force */
+    const char *name;         /* within the text */
     size_t name_len;
-
-    bool has_sizes;
-    struct size_range denied[SIZE_RANGES_MAX]; /* in order, apart from each other */
-    size_t denied_count;
-
+    name_id group;
+    uint8_t uses; /* FOR_...: what it is limited to */
+    struct sizes sizes;
     bool certificates_only; /* usage or jdkCA: a condition that is never met here */
     bool has_date;
     int64_t from_s; /* denied from this second on */
 };
 
 /*
- * Parses an item whose white space is single blanks already. A name is everything up to the first
- * condition (keySize, denyAfter, usage, jdkCA), because some curves have a blank in their names. NULL
- * on success, otherwise what would have been right; *item is then undefined. Any thread.
+ * Parses an item whose white space is single blanks already, into rule->name and the conditions. A name is
+ * everything up to the first condition (keySize, denyAfter, usage, jdkCA), because some curves have a blank in
+ * their names. NULL on success, otherwise what would have been right. Any thread.
  */
-const char *item_parse(struct item *item, const char *text);
+const char *item_parse(struct rule *rule, const char *text);
 
 #define INLINE_KEY "x-disabled-algorithms"
 #define FILE_KEY   "x-disabled-algorithms-file"
 #define CURVES_KEY "jdk.disabled.namedCurves"
 
-enum { LISTS_MAX = 256, KEPT_MAX = 128 };
+enum { LISTS_MAX = 256, FILES_MAX = 64 };
 
 /* Who is told, and of how much. */
 struct report {
@@ -46,31 +57,27 @@ struct report {
     struct message *message;
 };
 
-/* "file:line: key should: 'text'", with what the rule says. An error returns rc. */
+/* "file:line: key should: 'text'", with what the rule says. An error returns -EINVAL. */
+#define LIKE_PRINTF __attribute__((format(printf, 3, 4)))
+int report_error(struct report *report, const struct policy_rule *at, const char *should,
+                 ...) LIKE_PRINTF;
 void report_warning(struct report *report, const struct policy_rule *at, const char *should);
-int report_error(struct report *report, const struct policy_rule *at, int rc, const char *should);
 int report_no_memory(struct report *report);
-
-struct list_item {
-    char *text; /* may be empty */
-    unsigned line;
-};
 
 /* The inline list, or the value of one key. */
 struct list {
     const char *file;
     const char *key; /* NULL: the inline list */
-    unsigned line;   /* of the key */
-    struct list_item *item;
-    size_t count, room;
+    unsigned line;
+    char *value; /* where its line went on, a line end is left in it */
 };
 
 /* All lists, in the order of the files. Also the named curves, under their key. */
 struct lists {
     struct list list[LISTS_MAX];
     size_t count;
-    char *kept[KEPT_MAX]; /* of every file its text and path, and of the inline list */
-    size_t kept_count;
+    char *text[FILES_MAX + 1], *path[FILES_MAX + 1]; /* of every file, and of the inline list */
+    size_t files;
 };
 
 /* Adds the inline list, which may be NULL. 0, or a negative errno value with a message. */
@@ -88,7 +95,33 @@ int lists_add_file(struct lists *lists, const struct policy_rule *named, struct 
 /* The list of that key; NULL if there is none. */
 struct list *lists_find(struct lists *lists, const char *key);
 
+/*
+ * Takes the next item off a list, with its line and its white space reduced to single blanks; it may be empty.
+ * NULL if there is no more. Nothing else can be read in the list then.
+ */
+const char *list_next(struct list *list, unsigned *line);
+
 void lists_free(struct lists *lists);
+
+/* Steps through the rows that a rule in force is about, key types first: begin with *link 0. */
+const struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link);
+
+/* What is denied of one row. */
+struct verdict {
+    uint64_t number;
+    enum row_kind kind;
+    bool is_taken;
+    const struct rule
+        *rule[USES];    /* the first that denies it; of anything but a mechanism all are the same */
+    uint32_t last_size; /* of the rules about sizes of its keys; 0: there are none */
+};
+
+/* A rule about key sizes, and the one before it about the same row. */
+enum { SIZE_RULES_MAX = 4096 };
+struct size_rule {
+    const struct rule *rule;
+    uint32_t before;
+};
 
 /* Standard mechanism numbers end far below (0x403a in PKCS#11 3.2); others have no bit. */
 #define STANDARD_NUMBERS 0x8000u
@@ -96,77 +129,33 @@ void lists_free(struct lists *lists);
 /* What else may be asked about a mechanism, beside FOR_...: some rule is about its keys; its parameter names more. */
 enum { LOOKS_AT_KEYS = 1 << USES, LOOKS_AT_PARAMETER = 2 << USES };
 
-/* Rules are told by 1 + their index, 0 being none. */
-typedef uint32_t rule_id;
-#define NO_RULE 0u
-
-struct rule {
-    struct policy_rule shown; /* stands first, so that one can be had from the other */
-    const char *no_effect;    /* NULL: in force */
-    name_id group;            /* of its name */
-    uint8_t uses;             /* FOR_...: what it is limited to */
-    bool has_sizes;           /* about keys of some sizes, not about mechanisms as such */
-    rule_id next;             /* in force under the same name */
-};
-
-struct denied {
-    uint64_t number;
-    bool is_taken;
-    rule_id rule[USES];
-};
-
-/* That keys of one type, or of one mechanism, are denied if their size is in a range. */
-enum { SIZE_RULES_MAX = 4096 };
-enum size_subject { OF_KEY_TYPE, OF_MECHANISM };
-struct size_rule {
-    enum size_subject subject;
-    uint64_t number;
-    struct size_range bits;
-    rule_id rule;
-};
-
 struct policy {
     uint8_t standard[STANDARD_NUMBERS]; /* FOR_... that are denied, LOOKS_AT_... */
 
-    struct denied *denied; /* hash of all that are denied */
-    uint64_t denied_mask;
-    size_t denied_count;
+    struct verdict *verdict; /* hash, at most half full */
+    uint64_t verdict_mask;
 
     struct names *names;
     struct lists lists;
     struct rule *rule;
     size_t rule_count;
 
-    struct size_rule size[SIZE_RULES_MAX]; /* sorted by subject, number and rule */
-    size_t size_count;
+    struct size_rule size[SIZE_RULES_MAX + 1]; /* the first is unused */
+    uint32_t size_count;
 
-    rule_id curve[CURVES];
-    rule_id spelled_out[CURVES]; /* explicit parameters with the order of that curve */
-    rule_id any_curve;           /* the first rule about curves or their sizes */
-    rule_id parameter_set[PARAMETER_SETS];
-
-    unsigned keyed_sizes; /* bits of enum key_size_from: some rule looks at such keys */
+    const struct rule *any_curve; /* the first rule about curves or their sizes */
+    unsigned keyed_sizes;         /* bits of enum key_size_from: some rule looks at such keys */
+    struct policy_counts counts;
     bool audit;
 };
 
-static inline const struct rule *rule_at(const struct policy *policy, rule_id id)
-{
-    return &policy->rule[id - 1];
-}
+/* Makes room for the verdicts that so many rules can have. False without memory. */
+bool verdicts_create(struct policy *policy, size_t rules);
 
-static inline const struct policy_rule *shown(const struct policy *policy, rule_id id)
-{
-    return id == NO_RULE ? NULL : &rule_at(policy, id)->shown;
-}
+/* Takes over what a rule denies. It must come behind all that it is not to hide. False if there is no room. */
+bool verdicts_add(struct policy *policy, const struct rule *rule);
 
-static inline void earlier_rule(rule_id *rule, rule_id other)
-{
-    if (*rule == NO_RULE || (other != NO_RULE && other < *rule))
-        *rule = other;
-}
-
-/* Build from the rules what is looked at later. 0 or a negative errno value, with a message. */
-int build_verdicts(struct policy *policy, struct report *report);
-int build_key_rules(struct policy *policy, struct report *report);
+/* After the last rule: notes which mechanisms concern the policy. */
+void verdicts_end(struct policy *policy);
 
 #endif

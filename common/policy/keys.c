@@ -1,9 +1,7 @@
-/* keys.c - rules about keys: sizes, curves, parameter sets; and the values that are read as DER. */
+/* keys.c - what is read as DER: the curve of a key, and the digest of a DigestInfo. */
 #include "policy/policy.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum der_tag {
@@ -119,23 +117,24 @@ void key_info_params(struct key_info *key, const uint8_t *params, size_t params_
 {
     struct der in = {params, params_bytes}, value, order;
     char oid[TEXT_BYTES] = "", in_hex[TEXT_BYTES] = "";
-    bool is_name = false;
+    const char *name = oid;
+    size_t len = 0;
 
     *key = (struct key_info){
         .type = key->type, .bits = BITS_UNKNOWN, .set = key->set, .has_params = true};
     if (take(&in, DER_OID, &value)) {
         dotted(oid, value);
+        len = strlen(oid);
     } else if (take(&in, DER_SEQUENCE, &value) && take_order(value, &order)) {
         key->spelled_out = true;
         key->bits = number_bits(order.bytes, order.len_bytes);
         hexadecimal(in_hex, order);
-    } else {
-        is_name = take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value);
+    } else if (take(&in, DER_PRINTABLE_STRING, &value) || take(&in, DER_UTF8_STRING, &value)) {
+        name = (const char *)value.bytes;
+        len = value.len_bytes;
     }
     for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++)
-        if (has_name(curves[i].oids, oid, strlen(oid)) ||
-            (is_name && has_name(curves[i].names, (const char *)value.bytes, value.len_bytes)) ||
-            strcmp(in_hex, curves[i].order) == 0)
+        if (has_name(curves[i].names, name, len) || strcmp(in_hex, curves[i].order) == 0)
             key->curve = &curves[i];
     if (key->curve != NULL)
         key->bits = curve_bits(key->curve);

@@ -1,28 +1,36 @@
-/* list.c - reads lists: files, keys, and items between commas. */
+/* list.c - reads lists: the inline one, and those in files as java.util.Properties has them. */
 #include "policy/internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 
-#define WHITE_SPACE " \t\f\r\n"
+#define BLANKS " \t\f\r"
 
-int report_error(struct report *report, const struct policy_rule *at, int rc, const char *should)
+int report_error(struct report *report, const struct policy_rule *at, const char *should, ...)
 {
-    char came[QUOTE_BYTES];
+    char came[QUOTE_BYTES], text[MESSAGE_BYTES];
+    va_list values;
 
+    va_start(values, should);
+    vsnprintf(text, sizeof text, should, values);
+    va_end(values);
     message_set(report->message, "%s:%u: %s %s: %s", at->file, at->line,
-                at->key ? at->key : INLINE_KEY, should, quote(came, at->text));
-    return rc;
+                at->key ? at->key : INLINE_KEY, text, quote(came, at->text));
+    return -EINVAL;
 }
 
 void report_warning(struct report *report, const struct policy_rule *at, const char *should)
 {
-    if (++report->warnings > POLICY_WARNINGS_MAX || report->warn == NULL)
+    if (report->warn == NULL || report->warnings > POLICY_WARNINGS_MAX)
         return;
-    report_error(report, at, 0, should); /* an error that comes later overwrites it */
+    if (report->warnings++ == POLICY_WARNINGS_MAX)
+        should = "is one of more warnings than are shown";
+    report_error(report, at, "%s", should); /* an error that comes later overwrites it */
     report->warn(report->context, report->message->text);
 }
 
@@ -32,164 +40,58 @@ int report_no_memory(struct report *report)
     return -ENOMEM;
 }
 
-/* Goes through a text, one logical line after the other. What was read may be overwritten, so keys and items stay
- * in the text: they get no longer, and each ends where a separator stood. */
-struct reader {
-    char *at, *end;
-    unsigned line;
-    bool properties;   /* lines go on, and characters are escaped, as java.util.Properties has it */
-    bool escaped;      /* the last character was */
-    bool ended;        /* the logical line, whose line end was read too */
-    const char *wrong; /* what would have been right */
-};
-
-static bool is_line_end(const struct reader *in)
-{
-    return in->at == in->end || *in->at == '\n' || *in->at == '\r';
-}
-
-static void skip_blanks(struct reader *in)
-{
-    while (in->at < in->end && strchr(" \t\f", *in->at) != NULL)
-        in->at++;
-}
-
-/* "\n", "\r" and "\r\n" each end one line. */
-static void skip_line_end(struct reader *in)
-{
-    if (in->at < in->end && *in->at == '\r' && in->at + 1 < in->end && in->at[1] == '\n')
-        in->at++;
-    if (in->at < in->end)
-        in->at++;
-    in->line++;
-}
-
-/* The character behind a backslash. No name holds one beyond ASCII, so those are all alike. */
-static int read_escaped(struct reader *in)
-{
-    static const char from[] = "tnrf", to[] = "\t\n\r\f";
-    char c = *in->at++;
-    const char *special = strchr(from, c);
-    char digits[5] = "";
-
-    if (c != 'u')
-        return special != NULL ? to[special - from] : (unsigned char)c;
-    for (size_t i = 0; i < 4 && in->at < in->end; i++)
-        digits[i] = *in->at++;
-    if (strspn(digits, "0123456789abcdefABCDEF") != 4) {
-        in->wrong = "has no four hexadecimal digits behind \\u";
-        return -1;
-    }
-    unsigned long code = strtoul(digits, NULL, 16);
-    return code > 0 && code < 0x80 ? (int)code : '?';
-}
-
-/* The next character of a logical line, -1 at its end. */
-static int next_char(struct reader *in)
-{
-    in->escaped = false;
-    while (!in->ended && in->properties && in->at < in->end && *in->at == '\\') {
-        in->at++;
-        if (!is_line_end(in)) {
-            in->escaped = true;
-            return read_escaped(in);
-        }
-        skip_line_end(in);
-        skip_blanks(in);
-        if (in->at >= in->end) {
-            in->wrong = "is not whole: its last line goes on";
-            in->ended = true;
-        }
-    }
-    if (!in->ended && in->at < in->end && !(in->properties && is_line_end(in)))
-        return (unsigned char)*in->at++;
-    if (!in->ended)
-        skip_line_end(in);
-    in->ended = true;
-    return -1;
-}
-
-static bool add_item(struct list *list, char *text, unsigned line)
-{
-    if (list->count == list->room) {
-        size_t room = list->room != 0 ? 2 * list->room : 16;
-        struct list_item *more = reallocarray(list->item, room, sizeof *more);
-        if (more == NULL)
-            return false;
-        list->item = more;
-        list->room = room;
-    }
-    list->item[list->count++] = (struct list_item){text, line};
-    return true;
-}
-
 /* One pair of double quotes around the whole list is removed, as in the JDK. */
-static void remove_quotes(struct list *list)
+static void remove_quotes(char *value)
 {
-    if (list->count == 0)
-        return;
-    struct list_item *first = &list->item[0];
-    char *last = list->item[list->count - 1].text;
-    size_t last_len = strlen(last);
+    char *first = value + strspn(value, BLANKS "\n"), *end = value + strlen(value);
 
-    if (*first->text != '"' || last[last_len - 1] != '"' || (list->count == 1 && last_len == 1))
+    while (end > first && strchr(BLANKS, end[-1]) != NULL)
+        end--;
+    if (end - first < 2 || *first != '"' || end[-1] != '"')
         return;
-    last[--last_len] = '\0';
-    if (last_len > 0 && last[last_len - 1] == ' ')
-        last[last_len - 1] = '\0';
-    first->text++;
-    first->text += strspn(first->text, " ");
+    *first = ' ';
+    end[-1] = ' ';
 }
 
-/* Cuts the rest of a logical line into items; to is where their texts go. */
-static bool cut_items(struct list *list, struct reader *in, char *to)
+const char *list_next(struct list *list, unsigned *line)
 {
-    int c;
+    char *item = list->value, *from = item, *to = item;
+    bool blank = false;
 
-    do {
-        char *text = to;
-        unsigned line = in->line;
-        bool blank = false;
-        while ((c = next_char(in)) >= 0 && c != ',') {
-            if (strchr(WHITE_SPACE, c) != NULL) {
-                blank = true;
-                continue;
-            }
-            if (to == text)
-                line = in->line;
+    if (*item == '\0')
+        return NULL;
+    *line = list->line;
+    for (; *from != '\0' && *from != ','; from++) {
+        if (*from == '\n') {
+            list->line++;
+        } else if (strchr(BLANKS, *from) != NULL) {
+            blank = true;
+        } else {
+            if (to == item)
+                *line = list->line;
             else if (blank)
                 *to++ = ' ';
+            *to++ = *from;
             blank = false;
-            *to++ = (char)c;
         }
-        if (to == text)
-            continue;
-        *to++ = '\0';
-        if (!add_item(list, text, line))
-            return false;
-    } while (c >= 0);
-    remove_quotes(list);
-    return true;
-}
-
-/* A text that lasts as long as the lists; takes NULL for no memory. */
-static char *keep(struct lists *lists, char *text)
-{
-    return lists->kept[lists->kept_count++] = text;
+    }
+    list->value = from + (*from == ',');
+    *to = '\0';
+    return item;
 }
 
 int lists_add_inline(struct lists *lists, const struct policy_sources *sources,
                      struct report *report)
 {
-    char *text = keep(lists, strdup(sources->list != NULL ? sources->list : ""));
-    char *from = keep(lists, strdup(sources->list_from != NULL ? sources->list_from : "?"));
-    struct list *list = &lists->list[lists->count++];
+    char *text = lists->text[0] = strdup(sources->list != NULL ? sources->list : "");
+    char *from = lists->path[0] = strdup(sources->list_from != NULL ? sources->list_from : "?");
 
+    lists->files = 1;
     if (text == NULL || from == NULL)
         return report_no_memory(report);
-    struct reader in = {.at = text, .end = text + strlen(text), .line = sources->list_line};
-    *list = (struct list){.file = from, .line = in.line};
-    return cut_items(list, &in, text) ? 0 : report_no_memory(report);
+    remove_quotes(text);
+    lists->list[lists->count++] = (struct list){from, NULL, sources->list_line, text};
+    return 0;
 }
 
 struct list *lists_find(struct lists *lists, const char *key)
@@ -221,95 +123,150 @@ static bool is_list_key(const char *key)
 /* The list takes the place of an earlier one with its key. */
 static int put_list(struct lists *lists, const struct list *list, struct report *report)
 {
-    struct list *earlier = lists_find(lists, list->key);
     struct policy_rule at = {list->key, list->file, list->key, list->line};
+    struct list *place = lists_find(lists, list->key);
 
-    if (earlier == NULL && lists->count == LISTS_MAX)
-        return report_error(report, &at, -EINVAL, "is one key more than can be held");
-    if (earlier != NULL) {
-        struct policy_rule before = {earlier->key, earlier->file, earlier->key, earlier->line};
-        report_warning(report, &before, "comes again later, and only the last one holds");
-        free(earlier->item);
-    }
-    *(earlier != NULL ? earlier : &lists->list[lists->count++]) = *list;
+    if (place == NULL && lists->count == LISTS_MAX)
+        return report_error(report, &at, "is one key more than can be held");
+    remove_quotes(list->value);
+    *(place != NULL ? place : &lists->list[lists->count++]) = *list;
     return 0;
 }
 
-/* The rest of a logical line is a path, from the file that it stands in if it is relative. */
-static int include_file(struct lists *lists, struct policy_rule *at, struct reader *in, char *to,
-                        struct report *report)
+/* The path is relative to the file that it stands in. */
+static int include_file(struct lists *lists, const struct list *named, struct report *report)
 {
-    const char *slash = strrchr(at->file, '/');
-    char *path = to, *whole = NULL;
-    int c;
+    const char *slash = strrchr(named->file, '/');
+    const char *path = named->value + strspn(named->value, BLANKS "\n");
+    int folder_len = *path != '/' && slash != NULL ? (int)(slash - named->file) + 1 : 0;
+    size_t len = strlen(path);
+    char *whole;
 
-    while ((c = next_char(in)) >= 0)
-        *to++ = (char)c;
-    while (to > path && strchr(WHITE_SPACE, to[-1]) != NULL)
-        to--;
-    int folder_len = *path != '/' && slash != NULL ? (int)(slash - at->file) + 1 : 0;
-    if (in->wrong != NULL)
-        return 0; /* told by the caller */
-    if (asprintf(&whole, "%.*s%.*s", folder_len, at->file, (int)(to - path), path) < 0)
+    while (len > 0 && strchr(BLANKS, path[len - 1]) != NULL)
+        len--;
+    if (asprintf(&whole, "%.*s%.*s", folder_len, named->file, (int)len, path) < 0)
         return report_no_memory(report);
-    at->text = whole;
-    int rc = lists_add_file(lists, at, report);
+    struct policy_rule at = {whole, named->file, named->key, named->line};
+    int rc = lists_add_file(lists, &at, report);
     free(whole);
-    at->text = at->key;
     return rc;
+}
+
+/* Goes through the text of a file. Keys and values stay in it: they get no longer when escapes are read. */
+struct reader {
+    char *at, *end;
+    unsigned line;
+    bool escaped;      /* the last character was */
+    bool ended;        /* the logical line, whose line end was read too */
+    const char *wrong; /* what would have been right */
+};
+
+static bool is_line_end(const struct reader *in)
+{
+    return in->at == in->end || *in->at == '\n' || *in->at == '\r';
+}
+
+static void skip_blanks(struct reader *in)
+{
+    in->at += strspn(in->at, " \t\f");
+}
+
+/* "\n", "\r" and "\r\n" each end one line. */
+static void skip_line_end(struct reader *in)
+{
+    if (in->at[0] == '\r' && in->at[1] == '\n')
+        in->at++;
+    if (in->at < in->end)
+        in->at++;
+    in->line++;
+}
+
+/* The character behind a backslash. No name holds one beyond ASCII, so those are all alike. */
+static int read_escaped(struct reader *in)
+{
+    char c = *in->at++, digits[5] = "";
+
+    if (c != 'u')
+        return strchr("tnrf", c) != NULL ? ' ' : (unsigned char)c;
+    for (size_t i = 0; i < 4 && in->at < in->end; i++)
+        digits[i] = *in->at++;
+    if (strspn(digits, "0123456789abcdefABCDEF") != 4) {
+        in->wrong = "has no four hexadecimal digits behind \\u";
+        return -1;
+    }
+    unsigned long code = strtoul(digits, NULL, 16);
+    return code == 0 || code >= 0x80 ? '?' : code == '\n' ? ' ' : (int)code;
+}
+
+/* The next character of a logical line; a line end where the line goes on; -1 at its end. */
+static int next_char(struct reader *in)
+{
+    in->escaped = false;
+    if (!in->ended && is_line_end(in)) {
+        skip_line_end(in);
+        in->ended = true;
+    }
+    if (in->ended)
+        return -1;
+    if (*in->at != '\\')
+        return (unsigned char)*in->at++;
+    in->at++;
+    if (!is_line_end(in)) {
+        in->escaped = true;
+        return read_escaped(in);
+    }
+    skip_line_end(in);
+    skip_blanks(in);
+    if (in->at == in->end) {
+        in->wrong = "is not whole: its last line goes on";
+        in->ended = true;
+    }
+    return '\n';
 }
 
 /* Key, separator, value. */
 static int read_property(struct lists *lists, struct reader *in, const char *file,
                          struct report *report)
 {
-    struct list list = {.file = file, .key = in->at, .line = in->line};
+    struct list list = {file, in->at, in->line, NULL};
+    struct policy_rule at = {list.key, file, list.key, list.line};
     char *to = in->at;
-    int c, rc = 0;
+    int c;
 
     in->ended = false;
     while ((c = next_char(in)) >= 0 && (in->escaped || strchr("=: \t\f", c) == NULL))
-        *to++ = (char)c;
-    *to++ = '\0';
+        if (c != '\n')
+            *to++ = (char)c;
+    *to = '\0';
+    list.value = c < 0 ? to : ++to;
 
     /* Blanks, at most one '=' or ':', blanks. */
-    bool seen = c == '=' || c == ':';
-    struct reader before = *in;
-    while ((c = next_char(in)) >= 0 && !in->escaped &&
-           strchr(seen ? " \t\f" : "=: \t\f", c) != NULL) {
-        seen = seen || c == '=' || c == ':';
-        before = *in;
+    bool separated = c == '=' || c == ':', begun = false;
+    while (c >= 0 && (c = next_char(in)) >= 0) {
+        begun = begun || in->escaped || strchr(separated ? " \t\f\n" : "=: \t\f\n", c) == NULL;
+        separated = separated || c == '=' || c == ':';
+        if (begun || c == '\n')
+            *to++ = (char)c;
     }
-    *in = before;
+    *to = '\0';
 
-    struct policy_rule at = {list.key, file, list.key, list.line};
-    bool kept = false;
-    if (strcmp(list.key, "include") == 0) {
-        rc = include_file(lists, &at, in, to, report);
-    } else if (is_list_key(list.key)) {
-        kept = cut_items(&list, in, to);
-        rc = kept ? put_list(lists, &list, report) : report_no_memory(report);
-        kept = kept && rc == 0;
-    } else {
-        if (ends_as_list_key(list.key))
-            report_warning(report, &at, "is a key of which nothing is in force");
-        while (next_char(in) >= 0)
-            continue;
-    }
-    if (rc == 0 && in->wrong != NULL) {
+    if (in->wrong != NULL) {
         at.line = in->line;
-        rc = report_error(report, &at, -EINVAL, in->wrong);
+        return report_error(report, &at, "%s", in->wrong);
     }
-    if (!kept)
-        free(list.item);
-    return rc;
+    if (strcmp(list.key, "include") == 0)
+        return include_file(lists, &list, report);
+    if (is_list_key(list.key))
+        return put_list(lists, &list, report);
+    if (ends_as_list_key(list.key))
+        report_warning(report, &at, "is a key of which nothing is in force");
+    return 0;
 }
 
 static int read_properties(struct lists *lists, char *text, const char *file, struct report *report)
 {
-    size_t len = strlen(text);
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    struct reader in = {.at = text + mark, .end = text + len, .line = 1, .properties = true};
+    struct reader in = {.at = text + mark, .end = text + strlen(text), .line = 1};
     int rc = 0;
 
     while (in.at < in.end && rc == 0) {
@@ -339,29 +296,28 @@ __attribute__((noinline)) static int read_text(char **text, const struct policy_
 
 int lists_add_file(struct lists *lists, const struct policy_rule *named, struct report *report)
 {
-    char *text;
-
-    if (lists->kept_count >= KEPT_MAX - 1)
-        return report_error(report, named, -EINVAL,
+    if (lists->files > FILES_MAX)
+        return report_error(report, named,
                             "is one file more than can be included (does one include itself?)");
-    int rc = read_text(&text, named, report);
+    char **text = &lists->text[lists->files], **path = &lists->path[lists->files];
+    int rc = read_text(text, named, report);
     if (rc != 0)
         return rc;
-    keep(lists, text);
-    const char *file = keep(lists, strdup(named->text));
-    if (file == NULL)
+    lists->files++;
+    *path = strdup(named->text);
+    if (*path == NULL)
         return report_no_memory(report);
-    size_t len = strlen(text);
-    struct policy_rule end = {file, file, FILE_KEY, 1};
-    if (len > 0 && strchr("\r\n", text[len - 1]) == NULL)
+    size_t len = strlen(*text);
+    struct policy_rule end = {*path, *path, FILE_KEY, 1};
+    if (len > 0 && strchr("\r\n", (*text)[len - 1]) == NULL)
         report_warning(report, &end, "does not end with a line end, it may have been cut off");
-    return read_properties(lists, text, file, report);
+    return read_properties(lists, *text, *path, report);
 }
 
 void lists_free(struct lists *lists)
 {
-    for (size_t i = 0; i < lists->count; i++)
-        free(lists->list[i].item);
-    for (size_t i = 0; i < lists->kept_count; i++)
-        free(lists->kept[i]);
+    for (size_t i = 0; i < lists->files; i++) {
+        free(lists->text[i]);
+        free(lists->path[i]);
+    }
 }

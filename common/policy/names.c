@@ -7,23 +7,40 @@
 
 #include "base/message.h"
 
+#define VENDOR_DEFINED 0x80000000u
+
 enum {
-    TABLE_NAMES = 2048, /* more than the tables hold */
+    TABLE_NAMES = 2048, /* more than the tables hold; of links less than twice that */
     NEAREST_BYTES = 64  /* a longer word is no mistyped name */
 };
 
 static const char *const synonyms[] = {
 #define SYNONYMS(names) names,
-#include "policy/synonyms.def"
+#define WORDS(...)
+#include "policy/words.def"
 #undef SYNONYMS
+#undef WORDS
 };
 
 static const struct {
     const char *reason, *patterns;
 } words[] = {
-#define WORDS(reason, patterns) {reason, patterns},
+#define SYNONYMS(...)
+#define WORDS(...) {__VA_ARGS__},
 #include "policy/words.def"
+#undef SYNONYMS
 #undef WORDS
+};
+
+static const struct {
+    uint64_t key_type;
+    const char *names;
+} parameter_sets[] = {
+#define KEY_TYPE(...)
+#define PARAMETER_SETS(...) {__VA_ARGS__},
+#include "policy/keytypes.def"
+#undef KEY_TYPE
+#undef PARAMETER_SETS
 };
 
 /* FNV-1a of the text in lower case; what else the bit makes equal is told apart by comparing. */
@@ -54,88 +71,112 @@ name_id names_find(const struct names *names, const char *text, size_t len)
     return *bucket_of(names, text, len, hash_of(text, len));
 }
 
-name_id names_add(struct names *names, const char *text, size_t len)
+/* Adds a row to those of a group, at their end. */
+static void link_row(struct names *names, struct name *group, uint32_t row)
+{
+    uint32_t *at = &group->first_link;
+
+    for (; *at != 0; at = &names->link[*at].next)
+        if (names->link[*at].row == row)
+            return;
+    names->link[names->link_count] = (struct link){row, 0};
+    *at = names->link_count++;
+}
+
+/* The id of a name, which is added if it is new. */
+static name_id add(struct names *names, const char *text, size_t len)
 {
     uint32_t hash = hash_of(text, len);
     name_id *bucket = bucket_of(names, text, len, hash);
 
     if (*bucket != NO_NAME)
         return *bucket;
-    if (names->count == names->room)
-        return NO_NAME;
     name_id id = *bucket = names->count++;
     names->name[id] = (struct name){
         .text = text, .len = (uint32_t)len, .hash = hash, .number = NO_MECHANISM, .group = id};
     return id;
 }
 
-/*
- * Adds the names of a row, or synonyms, which become one group. Synonyms come first, because what a
- * name stands for is noted at its group.
- */
-static bool add_all(struct names *names, const char *list, bool synonymous, int kinds, uint8_t uses,
-                    uint64_t number)
+static name_id add_known(struct names *names, const char *text, size_t len)
 {
-    name_id first = NO_NAME;
+    name_id id = add(names, text, len);
+    names->name[id].known = true;
+    return id;
+}
+
+/* Makes one group of names. They come before all rows, because what a name stands for is noted at its group. */
+static void add_synonyms(struct names *names, const char *list)
+{
     const char *text = NULL;
+    name_id group = NO_NAME;
     size_t len;
 
     while (next_name(list, &text, &len)) {
-        name_id id = names_add(names, text, len);
-        if (id == NO_NAME)
-            return false;
-        first = first == NO_NAME ? id : first;
-        struct name *name = &names->name[id];
-        if (synonymous)
-            name->group = names->name[first].group;
-        if (same_text(text, "CKM_", 4))
-            name->number = number;
-        name->known = true;
-        names_group(names, id)->kinds |= (uint8_t)kinds;
-        names_group(names, id)->uses |= uses;
+        name_id id = add_known(names, text, len);
+        group = group == NO_NAME ? names->name[id].group : group;
+        names->name[id].group = group;
     }
-    return true;
 }
 
-static bool add_tables(struct names *names)
+static void add_row(struct names *names, struct row row)
 {
-    bool ok = true;
+    const char *text = NULL;
+    size_t len;
 
-    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        ok = ok && add_all(names, synonyms[i], true, 0, 0, 0);
-    for (size_t i = 0; i < CURVES; i++)
-        ok = ok && add_all(names, curves[i].names, true, IS_CURVE | HAS_SIZE, 0, 0);
-    for (size_t i = 0; i < MECHANISMS; i++) {
-        const struct mechanism *row = &mechanisms[i];
-        bool has_size = row->size_from >= SIZE_MODULUS && row->size_from <= SIZE_FIXED;
-        ok = ok && add_all(names, row->names, false, IS_MECHANISM | (has_size ? HAS_SIZE : 0),
-                           row->uses, row->number);
+    names->row[names->row_count] = row;
+    while (next_name(row.names, &text, &len)) {
+        name_id id = add_known(names, text, len);
+        if (same_text(text, "CKM_", 4))
+            names->name[id].number = row.number;
+        link_row(names, names_group(names, id), names->row_count);
+        if (row.kind == A_PARAMETER_SET) /* the other names are of other sets */
+            break;
     }
-    for (size_t i = 0; i < KEY_TYPES; i++)
-        ok = ok && add_all(names, key_types[i].names, false, IS_KEY_TYPE, 0, 0);
-    for (size_t i = 0; i < PARAMETER_SETS; i++)
-        ok = ok && add_all(names, parameter_sets[i].name, false, IS_PARAMETER_SET, 0, 0);
-    return ok;
+    names->row_count++;
+}
+
+static void add_tables(struct names *names)
+{
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        add_synonyms(names, synonyms[i]);
+    for (size_t i = 0; i < CURVES; i++)
+        add_synonyms(names, curves[i].names);
+    for (const struct key_type *t = key_types; t < key_types + KEY_TYPES; t++)
+        add_row(names, (struct row){A_KEY_TYPE, t->number, t->names, 0, t->size_from});
+    for (const struct mechanism *m = mechanisms; m < mechanisms + MECHANISMS; m++)
+        add_row(names, (struct row){A_MECHANISM, m->number, m->names, m->uses, m->size_from});
+    for (size_t i = 0; i < CURVES; i++)
+        add_row(names, (struct row){A_CURVE, i, curves[i].names, 0, SIZE_ORDER});
+    for (size_t i = 0; i < sizeof parameter_sets / sizeof *parameter_sets; i++) {
+        const char *name = NULL;
+        uint64_t number = parameter_sets[i].key_type << 32;
+        size_t len;
+        while (next_name(parameter_sets[i].names, &name, &len))
+            add_row(names, (struct row){A_PARAMETER_SET, ++number, name, 0, SIZE_SET});
+    }
 }
 
 struct names *names_create(size_t more)
 {
     struct names *made = calloc(1, sizeof *made);
-    uint32_t room = TABLE_NAMES, buckets = 2 * TABLE_NAMES;
+    uint32_t room = TABLE_NAMES + (uint32_t)more, buckets = 2 * TABLE_NAMES;
 
-    room += (uint32_t)more;
     while (buckets < 2 * room)
         buckets *= 2;
-    if (made != NULL)
-        *made = (struct names){.name = calloc(room, sizeof *made->name),
-                               .bucket = calloc(buckets, sizeof *made->bucket),
-                               .mask = buckets - 1,
-                               .room = room,
-                               .count = 1};
-    if (made != NULL && made->name != NULL && made->bucket != NULL) {
+    if (made == NULL)
+        return NULL;
+    *made = (struct names){.name = calloc(room, sizeof *made->name),
+                           .row = calloc(room, sizeof *made->row),
+                           .link = calloc(room + TABLE_NAMES, sizeof *made->link),
+                           .bucket = calloc(buckets, sizeof *made->bucket),
+                           .mask = buckets - 1,
+                           .count = 1,
+                           .row_count = 1,
+                           .link_count = 1};
+    if (made->name != NULL && made->row != NULL && made->link != NULL && made->bucket != NULL) {
         made->name[NO_NAME] = (struct name){.text = "", .number = NO_MECHANISM};
-        if (add_tables(made))
-            return made;
+        add_tables(made);
+        return made;
     }
     names_free(made);
     return NULL;
@@ -146,19 +187,46 @@ void names_free(struct names *names)
     if (names == NULL)
         return;
     free(names->name);
+    free(names->row);
+    free(names->link);
     free(names->bucket);
     free(names);
 }
 
-bool names_stand_for(const struct names *names, name_id group, const char *row_names)
+bool read_number(const char *text, size_t len, uint64_t *number)
 {
-    const char *name = NULL;
-    size_t len;
+    char digits[24], *end;
+    bool is_hex = len >= 2 && text[0] == '0' && lower(text[1]) == 'x';
 
-    while (group != NO_NAME && next_name(row_names, &name, &len))
-        if (names->name[names_find(names, name, len)].group == group)
-            return true;
-    return false;
+    if (len == 0 || (!is_hex && strspn(text, "0123456789") < len))
+        return false;
+    snprintf(digits, sizeof digits, "%.*s", (int)len, text);
+    *number = strtoull(digits, &end, is_hex ? 16 : 10);   /* NO_MECHANISM if it is too large */
+    bool is_octal = !is_hex && len > 1 && text[0] == '0'; /* to some, decimal to others */
+    bool is_likely = is_hex || *number >= VENDOR_DEFINED || mechanism_find(*number) != NULL;
+    if (len >= sizeof digits || *end != '\0' || is_octal || !is_likely)
+        *number = NO_MECHANISM;
+    return true;
+}
+
+name_id names_take(struct names *names, const char *text, size_t len)
+{
+    name_id id = names_find(names, text, len);
+    uint64_t number = NO_MECHANISM;
+    bool is_number = id == NO_NAME && read_number(text, len, &number);
+    const struct mechanism *known = is_number ? mechanism_find(number) : NULL;
+
+    if (id != NO_NAME || (is_number && number == NO_MECHANISM))
+        return id;
+    if (known != NULL)
+        return names_find(names, known->names, strcspn(known->names, "|"));
+    id = add(names, text, len);
+    if (is_number) {
+        names->name[id].number = number;
+        names->row[names->row_count] = (struct row){A_MECHANISM, number, NULL, FOR_ANY, SIZE_OTHER};
+        link_row(names, &names->name[id], names->row_count++);
+    }
+    return id;
 }
 
 const char *word_reason(const char *text, size_t len)

@@ -1,39 +1,49 @@
-/* names.h - every name that a list may hold, whatever its case, in one hash table. */
+/* names.h - every name that a list may hold, whatever its case, and the rows that it stands for. */
 #ifndef P11_PROXY_NAMES_H
 #define P11_PROXY_NAMES_H
 
 #include "policy/tables.h"
 
+/* Whatever a rule may be about. */
+enum row_kind { A_KEY_TYPE, A_MECHANISM, A_CURVE, A_PARAMETER_SET };
+
+struct row {
+    enum row_kind kind;
+    /* Of a mechanism or a key type; a curve's place in its table; a key type << 32 | a parameter set. */
+    uint64_t number;
+    const char *
+        names; /* separated by '|', behind the one that is printed; NULL: only the number is known */
+    uint8_t uses; /* FOR_... */
+    enum key_size_from size_from;
+};
+
 /* Positions in names->name. 0 is no name. */
 typedef uint32_t name_id;
 #define NO_NAME 0u
 
-/* What a name stands for, by itself or by a synonym. */
-enum {
-    IS_MECHANISM = 1 << 0,
-    IS_KEY_TYPE = 1 << 1,
-    IS_CURVE = 1 << 2,
-    IS_PARAMETER_SET = 1 << 3,
-    HAS_SIZE = 1 << 4, /* its keys have a size in bits */
-};
-
 struct name {
-    const char *text; /* as first written; borrowed, see names_add() */
+    const char *text; /* as first written; borrowed, see names_take() */
     uint32_t len, hash;
     bool known;      /* the tables have it */
     uint64_t number; /* of a mechanism, if this is its own name; else NO_MECHANISM */
     name_id group;   /* the name that stands for all its synonyms; itself if there are none */
 
     /* Of a group. */
-    uint8_t kinds;     /* IS_..., HAS_SIZE */
-    uint8_t uses;      /* FOR_... of its mechanisms */
-    uint32_t listed;   /* for the policy: the first rule by which a name check decides */
-    uint32_t in_force; /* the same: the last rule that is in force */
+    uint32_t first_link; /* to the rows; 0: it stands for none */
+    uint8_t denied;      /* for the policy: the uses that rules deny already */
+    const struct policy_rule *listed,
+        *decides; /* the first rule, and the first that decides on a name */
+};
+
+struct link {
+    uint32_t row, next;
 };
 
 struct names {
-    struct name *name; /* name[0] is unused */
-    uint32_t count, room;
+    struct name *name; /* name[0] is unused, as are the first row and the first link */
+    struct row *row;
+    struct link *link;
+    uint32_t count, row_count, link_count;
     name_id *bucket; /* open addressing, at most half full; NO_NAME: free */
     uint32_t mask;
 };
@@ -48,10 +58,11 @@ void names_free(struct names *names);
 name_id names_find(const struct names *names, const char *text, size_t len);
 
 /*
- * The same, and the name is added if it is new. text is borrowed and must outlive names; it needs no
- * final NUL. NO_NAME if there is no room. Not beside another thread.
+ * The same, also of a mechanism's number, and the name is added if it is new. text is borrowed and must outlive names;
+ * it needs no final NUL. NO_NAME if it is a number that is not taken: decimal is, only for vendor numbers and numbers
+ * of mechanisms.def, so that a forgotten 0x does not make another mechanism of it. Not beside another thread.
  */
-name_id names_add(struct names *names, const char *text, size_t len);
+name_id names_take(struct names *names, const char *text, size_t len);
 
 /* What stands for the name and all its synonyms. */
 static inline struct name *names_group(const struct names *names, name_id name)
@@ -59,8 +70,13 @@ static inline struct name *names_group(const struct names *names, name_id name)
     return &names->name[names->name[name].group];
 }
 
-/* Whether one of a row's names is in the group. Any thread. */
-bool names_stand_for(const struct names *names, name_id group, const char *row_names);
+/* Steps through the rows that a group stands for, key types first: begin with *link 0. NULL if there is no more. */
+static inline const struct row *next_row(const struct names *names, const struct name *group,
+                                         uint32_t *link)
+{
+    *link = *link == 0 ? group->first_link : names->link[*link].next;
+    return *link == 0 ? NULL : &names->row[names->link[*link].row];
+}
 
 /* What words.def says of a word that denies nothing; NULL if it has none such. Any thread. */
 const char *word_reason(const char *text, size_t len);
@@ -71,18 +87,11 @@ bool names_is_known(const struct names *names, const char *text, size_t len);
 /* The known name nearest to text by changed letters; NULL if none is near. Slow. Any thread. */
 const struct name *names_nearest(const struct names *names, const char *text);
 
-enum number_kind {
-    NUMBER_NONE, /* does not look like a mechanism number */
-    NUMBER_RIGHT,
-    NUMBER_WRONG, /* looks like one, but is none that is taken */
-};
-
 /*
- * Reads a mechanism number: 0x..., decimal, or CKM_VENDOR_DEFINED+number. Decimal only for vendor
- * numbers and numbers of mechanisms.def, so that a forgotten 0x does not make another mechanism of
- * it. Any thread.
+ * Reads a mechanism number, hexadecimal with 0x or decimal. False if text looks like none, else *number is it, or
+ * NO_MECHANISM if it is not taken. Any thread.
  */
-enum number_kind item_number(const char *text, size_t len, uint64_t *number);
+bool read_number(const char *text, size_t len, uint64_t *number);
 
 /*
  * The parts of a name, as Java takes them: split at '/', then at "with", "and" and "in" (but not

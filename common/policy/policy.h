@@ -88,8 +88,7 @@ enum { POLICY_WARNINGS_MAX = 50 };
  *            effect, a file is not regular, larger than 1 MiB, cut off or being written
  *   -ENOENT, -EACCES and others of open() and read()  a file cannot be read
  *   -ENOMEM
- * Unknown names in a file are warnings, one a name; after the first POLICY_WARNINGS_MAX only their
- * number is told.
+ * Unknown names in a file are warnings, one a name. After POLICY_WARNINGS_MAX one more says that there are more.
  */
 int policy_compile(struct policy **policy, const struct policy_sources *sources,
                    struct message *message);

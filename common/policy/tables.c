@@ -14,7 +14,9 @@ const struct mechanism mechanisms[MECHANISMS] = {
 
 const struct key_type key_types[KEY_TYPES] = {
 #define KEY_TYPE(number, names, size, bits, ...) {number, names, SIZE_##size, bits, {__VA_ARGS__}},
+#define PARAMETER_SETS(...)
 #include "policy/keytypes.def"
+#undef PARAMETER_SETS
 #undef KEY_TYPE
 };
 
@@ -28,12 +30,6 @@ const struct digest digests[DIGESTS] = {
 #define DIGEST(...) {__VA_ARGS__},
 #include "policy/digests.def"
 #undef DIGEST
-};
-
-const struct parameter_set parameter_sets[PARAMETER_SETS] = {
-#define PARAMETER_SET(...) {__VA_ARGS__},
-#include "policy/paramsets.def"
-#undef PARAMETER_SET
 };
 
 const struct mechanism *mechanism_find(uint64_t number)

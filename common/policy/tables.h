@@ -1,4 +1,4 @@
-/* tables.h - what is known of mechanisms, key types, curves, digests and parameter sets. */
+/* tables.h - what is known of mechanisms, key types, curves and digests. */
 #ifndef P11_PROXY_TABLES_H
 #define P11_PROXY_TABLES_H
 
@@ -70,8 +70,7 @@ struct key_type {
 };
 
 struct curve {
-    const char *names;
-    const char *oids;  /* dotted, separated by '|'; "" if it has none */
+    const char *names; /* and OIDs, dotted */
     const char *order; /* lower case hexadecimal, no leading zero */
 };
 
@@ -83,17 +82,12 @@ struct digest {
     uint64_t mgf, prf; /* CKG_MGF1_..., CKP_PKCS5_PBKD2_HMAC_... */
 };
 
-struct parameter_set {
-    uint64_t key_type, number;
-    const char *name;
-};
-
 /* How many rows the tables have: each file of rows is a sum. */
-#define MECHANISM(...)     +1
-#define KEY_TYPE(...)      +1
-#define CURVE(...)         +1
-#define DIGEST(...)        +1
-#define PARAMETER_SET(...) +1
+#define MECHANISM(...) +1
+#define KEY_TYPE(...)  +1
+#define PARAMETER_SETS(...)
+#define CURVE(...)  +1
+#define DIGEST(...) +1
 enum {
     MECHANISMS = 0
 #include "policy/mechanisms.def"
@@ -106,22 +100,18 @@ enum {
     ,
     DIGESTS = 0
 #include "policy/digests.def"
-    ,
-    PARAMETER_SETS = 0
-#include "policy/paramsets.def"
 };
 #undef MECHANISM
 #undef KEY_TYPE
+#undef PARAMETER_SETS
 #undef CURVE
 #undef DIGEST
-#undef PARAMETER_SET
 
 /* The tables, constant for the life of the program. Any thread, as all functions here. */
 extern const struct mechanism mechanisms[MECHANISMS];
 extern const struct key_type key_types[KEY_TYPES];
 extern const struct curve curves[CURVES];
 extern const struct digest digests[DIGESTS];
-extern const struct parameter_set parameter_sets[PARAMETER_SETS];
 
 /* A row by its number; NULL if there is none. */
 const struct mechanism *mechanism_find(uint64_t number);

@@ -1,102 +1,125 @@
-/* verdict.c - the verdict on mechanisms and names: put together once, looked up on every call. */
+/* verdict.c - what is denied: noted of each mechanism, key type, curve and parameter set once, and looked up. */
 #include "policy/internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The bucket of a number, or the free one where it would go. */
-static struct denied *denied_bucket(const struct policy *policy, uint64_t number)
+/* The verdict on a row, or the free place where it would go, which denies nothing. */
+static struct verdict *verdict_on(const struct policy *policy, enum row_kind kind, uint64_t number)
 {
-    for (uint64_t at = number * 0x9e3779b97f4a7c15u >> 32;; at++) {
-        struct denied *bucket = &policy->denied[at & policy->denied_mask];
-        if (!bucket->is_taken || bucket->number == number)
-            return bucket;
+    for (uint64_t at = (number + kind) * 0x9e3779b97f4a7c15u >> 32;; at++) {
+        struct verdict *verdict = &policy->verdict[at & policy->verdict_mask];
+        if (!verdict->is_taken || (verdict->number == number && verdict->kind == kind))
+            return verdict;
     }
 }
 
-/* A rule denies a mechanism; the first one that does is the one to show. */
-static void deny(struct policy *policy, uint64_t number, uint8_t uses, rule_id rule)
-{
-    struct denied *bucket = denied_bucket(policy, number);
-
-    policy->denied_count += !bucket->is_taken;
-    bucket->is_taken = true;
-    bucket->number = number;
-    for (int use = 0; use < USES; use++) {
-        if (!(uses >> use & 1))
-            continue;
-        earlier_rule(&bucket->rule[use], rule);
-        if (number < STANDARD_NUMBERS)
-            policy->standard[number] |= (uint8_t)(1u << use);
-    }
-}
-
-/* The next rule in force under one of a row's names that is not about sizes; begin with *name NULL, *rule NO_RULE. */
-static bool next_rule(const struct policy *policy, const char *names, const char **name,
-                      size_t *len, rule_id *rule)
-{
-    if (*rule != NO_RULE)
-        *rule = rule_at(policy, *rule)->next;
-    for (;; *rule = rule_at(policy, *rule)->next) {
-        while (*rule == NO_RULE) {
-            if (!next_name(names, name, len))
-                return false;
-            *rule = names_group(policy->names, names_find(policy->names, *name, *len))->in_force;
-        }
-        if (!rule_at(policy, *rule)->has_sizes)
-            return true;
-    }
-}
-
-static rule_id first_rule(const struct policy *policy, const char *names)
-{
-    rule_id first = NO_RULE, rule = NO_RULE;
-    const char *name = NULL;
-    size_t len;
-
-    while (next_rule(policy, names, &name, &len, &rule))
-        earlier_rule(&first, rule);
-    return first;
-}
-
-static void deny_row(struct policy *policy, const struct mechanism *row)
-{
-    rule_id rule = NO_RULE;
-    const char *name = NULL;
-    size_t len;
-
-    if (row->more != MORE_NONE && row->number < STANDARD_NUMBERS)
-        policy->standard[row->number] |= LOOKS_AT_PARAMETER;
-    while (next_rule(policy, row->names, &name, &len, &rule))
-        if (rule_at(policy, rule)->uses & row->uses)
-            deny(policy, row->number, rule_at(policy, rule)->uses, rule);
-}
-
-int build_verdicts(struct policy *policy, struct report *report)
+bool verdicts_create(struct policy *policy, size_t rules)
 {
     uint64_t room = 1;
 
-    while (room < 2 * (MECHANISMS + policy->rule_count))
+    while (room < 2 * (policy->names->row_count + rules))
         room *= 2;
-    policy->denied = calloc(room, sizeof *policy->denied);
-    policy->denied_mask = room - 1;
-    if (policy->denied == NULL)
-        return report_no_memory(report);
-    for (size_t i = 0; i < MECHANISMS; i++)
-        deny_row(policy, &mechanisms[i]);
-    for (size_t i = 0; i < CURVES; i++)
-        policy->curve[i] = first_rule(policy, curves[i].names);
-    for (size_t i = 0; i < PARAMETER_SETS; i++)
-        policy->parameter_set[i] = first_rule(policy, parameter_sets[i].name);
-    /* Numbers that no row has. */
-    for (rule_id id = 1; id <= policy->rule_count; id++) {
-        const struct rule *rule = rule_at(policy, id);
-        uint64_t number = policy->names->name[rule->group].number;
-        if (number != NO_MECHANISM && rule->no_effect == NULL && !rule->has_sizes)
-            deny(policy, number, rule->uses, id);
+    policy->verdict = calloc(room, sizeof *policy->verdict);
+    policy->verdict_mask = room - 1;
+    return policy->verdict != NULL;
+}
+
+const struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link)
+{
+    const struct name *group = &names->name[rule->group];
+    const struct row *row;
+    bool has_sizes = rule->sizes.count != 0;
+    uint32_t first = 0;
+    bool of_types = (row = next_row(names, group, &first)) != NULL && row->kind == A_KEY_TYPE;
+
+    while ((row = next_row(names, group, link)) != NULL) {
+        switch (row->kind) {
+        case A_KEY_TYPE:
+            if (has_sizes)
+                return row;
+            break;
+        case A_MECHANISM: /* a rule about the size of a type's keys says nothing of its mechanisms */
+            if (has_sizes ? !of_types : row->uses & rule->uses)
+                return row;
+            break;
+        case A_CURVE:
+            if (sizes_deny(&rule->sizes, curve_bits(&curves[row->number])))
+                return row;
+            break;
+        default:
+            if (!has_sizes)
+                return row;
+        }
     }
-    return 0;
+    return NULL;
+}
+
+static void deny(struct policy *policy, struct verdict *verdict, unsigned uses,
+                 const struct rule *rule)
+{
+    struct policy_counts *counts = &policy->counts;
+    bool is_new = true;
+
+    for (int use = 0; use < USES; use++) {
+        is_new = is_new && verdict->rule[use] == NULL;
+        if (uses >> use & 1 && verdict->rule[use] == NULL)
+            verdict->rule[use] = rule;
+    }
+    *(verdict->kind == A_MECHANISM ? &counts->mechanisms
+      : verdict->kind == A_CURVE   ? &counts->curves
+                                   : &counts->parameter_sets) += is_new;
+    if (verdict->kind == A_MECHANISM && verdict->number < STANDARD_NUMBERS)
+        policy->standard[verdict->number] |= (uint8_t)uses;
+}
+
+bool verdicts_add(struct policy *policy, const struct rule *rule)
+{
+    const struct row *row;
+
+    for (uint32_t link = 0; (row = rule_next_row(policy->names, rule, &link)) != NULL;) {
+        struct verdict *verdict = verdict_on(policy, row->kind, row->number);
+        bool is_mechanism = row->kind == A_MECHANISM;
+        verdict->is_taken = true;
+        verdict->kind = row->kind;
+        verdict->number = row->number;
+        if (rule->sizes.count == 0 || row->kind == A_CURVE) {
+            deny(policy, verdict, is_mechanism ? rule->uses : FOR_ANY, rule);
+        } else {
+            if (policy->size_count == SIZE_RULES_MAX)
+                return false;
+            policy->size[++policy->size_count] = (struct size_rule){rule, verdict->last_size};
+            verdict->last_size = policy->size_count;
+        }
+        if (is_mechanism && rule->sizes.count == 0)
+            continue;
+        policy->keyed_sizes |= 1u << row->size_from;
+        if (row->size_from != SIZE_ORDER && row->size_from != SIZE_CURVE)
+            continue;
+        policy->keyed_sizes |= 1u << SIZE_ORDER | 1u << SIZE_CURVE;
+        if (policy->any_curve == NULL)
+            policy->any_curve = rule;
+    }
+    return true;
+}
+
+void verdicts_end(struct policy *policy)
+{
+    for (const struct mechanism *row = mechanisms; row < mechanisms + MECHANISMS; row++) {
+        bool any_key = (row->size_from == SIZE_NONE || row->size_from == SIZE_OTHER) &&
+                       row->uses != FOR_DIGEST;
+        if (row->number >= STANDARD_NUMBERS)
+            continue;
+        if (row->more != MORE_NONE)
+            policy->standard[row->number] |= LOOKS_AT_PARAMETER;
+        if (policy->keyed_sizes != 0 && (any_key || policy->keyed_sizes >> row->size_from & 1))
+            policy->standard[row->number] |= LOOKS_AT_KEYS;
+    }
+}
+
+static const struct policy_rule *shown(const struct rule *rule)
+{
+    return rule != NULL ? &rule->shown : NULL;
 }
 
 bool policy_concerns(const struct policy *policy, uint64_t number)
@@ -114,7 +137,7 @@ const struct policy_rule *policy_mechanism(const struct policy *policy, uint64_t
 {
     if (policy == NULL || (number < STANDARD_NUMBERS && !(policy->standard[number] >> use & 1)))
         return NULL;
-    return shown(policy, denied_bucket(policy, number)->rule[use]);
+    return shown(verdict_on(policy, A_MECHANISM, number)->rule[use]);
 }
 
 unsigned policy_denied_uses(const struct policy *policy, uint64_t number)
@@ -131,14 +154,122 @@ unsigned policy_denied_uses(const struct policy *policy, uint64_t number)
 const struct policy_rule *policy_digest_info(const struct policy *policy, const uint8_t *data,
                                              size_t data_bytes)
 {
-    const struct digest *digest =
-        policy != NULL && policy->denied_count > 0 ? digest_info_find(data, data_bytes) : NULL;
+    const struct digest *digest = policy != NULL ? digest_info_find(data, data_bytes) : NULL;
 
     if (digest == NULL)
         return NULL;
     const struct policy_rule *rule = policy_mechanism(policy, digest->mechanism, USE_SIGN);
     return rule != NULL || digest->rsa == 0 ? rule
                                             : policy_mechanism(policy, digest->rsa, USE_SIGN);
+}
+
+bool policy_has_key_rules(const struct policy *policy)
+{
+    return policy != NULL && policy->keyed_sizes != 0;
+}
+
+bool policy_looks_at_keys_of(const struct policy *policy, uint64_t mechanism)
+{
+    return mechanism < STANDARD_NUMBERS ? (policy->standard[mechanism] & LOOKS_AT_KEYS) != 0
+                                        : policy->keyed_sizes != 0;
+}
+
+/* The first rule that denies keys of that many bits to a mechanism, or of a type. */
+static const struct rule *size_rule(const struct policy *policy, enum row_kind kind,
+                                    uint64_t number, uint64_t bits)
+{
+    const struct rule *first = NULL;
+
+    for (uint32_t at = verdict_on(policy, kind, number)->last_size; at != 0;
+         at = policy->size[at].before)
+        if (bits == 0 || sizes_deny(&policy->size[at].rule->sizes, bits))
+            first = policy->size[at].rule;
+    return first;
+}
+
+static const struct rule *rule_of_size(const struct policy *policy, uint64_t mechanism,
+                                       const struct key_type *type, uint64_t bits)
+{
+    const struct rule *rule =
+        type != NULL ? size_rule(policy, A_KEY_TYPE, type->number, bits) : NULL;
+    return rule != NULL ? rule : size_rule(policy, A_MECHANISM, mechanism, bits);
+}
+
+/* The first rule that denies the key's curve, or a curve that is not known. */
+static const struct rule *rule_of_curve(const struct policy *policy, const struct key_info *key)
+{
+    const struct rule *first = NULL;
+
+    if (!key->has_params || key->type == NULL ||
+        (key->type->size_from != SIZE_ORDER && key->type->size_from != SIZE_CURVE))
+        return NULL;
+    if (key->curve == NULL)
+        return policy->any_curve;
+    for (size_t i = 0; i < CURVES; i++) {
+        /* Spelled out, a curve cannot be told from its twin of the same order. */
+        if (&curves[i] != key->curve &&
+            !(key->spelled_out && strcmp(curves[i].order, key->curve->order) == 0))
+            continue;
+        const struct rule *rule = verdict_on(policy, A_CURVE, i)->rule[0];
+        if (rule != NULL && (first == NULL || rule < first))
+            first = rule;
+    }
+    return first;
+}
+
+const struct policy_rule *policy_key(const struct policy *policy, uint64_t mechanism,
+                                     const struct key_info *key, bool *is_curve)
+{
+    const struct rule *rule = policy_has_key_rules(policy) ? rule_of_curve(policy, key) : NULL;
+
+    if (is_curve != NULL)
+        *is_curve = rule != NULL;
+    if (rule != NULL || !policy_has_key_rules(policy))
+        return shown(rule);
+    uint64_t bits = key->type != NULL && key->type->bits != 0 ? key->type->bits : key->bits;
+    if (bits != BITS_UNKNOWN)
+        rule = rule_of_size(policy, mechanism, key->type, bits);
+    if (rule == NULL && key->type != NULL && key->set <= UINT32_MAX)
+        rule = verdict_on(policy, A_PARAMETER_SET, key->type->number << 32 | key->set)->rule[0];
+    return shown(rule);
+}
+
+/* The smallest size that is left to the mechanism with keys of one type, or with any (NULL). */
+static uint64_t smallest(const struct policy *policy, uint64_t mechanism,
+                         const struct key_type *type)
+{
+    const struct rule *rule;
+    uint64_t bits = 1;
+
+    if (type != NULL && type->bits != 0) /* no key is smaller or larger */
+        return rule_of_size(policy, mechanism, type, type->bits) != NULL ? BITS_UNKNOWN : 1;
+    while (bits != BITS_UNKNOWN && (rule = rule_of_size(policy, mechanism, type, bits)) != NULL)
+        bits = sizes_next(&rule->sizes, bits);
+    return bits;
+}
+
+uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
+{
+    const struct mechanism *row = mechanism_find(mechanism);
+    uint64_t min = BITS_UNKNOWN;
+    bool any = false;
+
+    if (policy == NULL || policy->size_count == 0)
+        return 0;
+    for (const struct key_type *type = key_types; row != NULL && type < key_types + KEY_TYPES;
+         type++) {
+        const char *name = NULL;
+        size_t len;
+        bool uses = false;
+        while (type->size_from == row->size_from && next_name(type->names, &name, &len))
+            uses = uses || has_name(row->names, name, len);
+        uint64_t bits = uses ? smallest(policy, mechanism, type) : BITS_UNKNOWN;
+        min = bits < min ? bits : min;
+        any = any || uses;
+    }
+    if (!any)
+        min = smallest(policy, mechanism, NULL);
+    return min == 1 ? 0 : min;
 }
 
 /* What a whole name decides; *number is the mechanism that it is the own name of. */
@@ -148,7 +279,7 @@ static const struct policy_rule *rule_of_name(const struct policy *policy, const
     name_id name = names_find(policy->names, text, len);
 
     *number = policy->names->name[name].number;
-    return shown(policy, names_group(policy->names, name)->listed);
+    return names_group(policy->names, name)->decides;
 }
 
 const struct policy_rule *policy_name(const struct policy *policy, const char *name)
@@ -162,7 +293,7 @@ const struct policy_rule *policy_name(const struct policy *policy, const char *n
         return NULL;
     const struct policy_rule *rule = rule_of_name(policy, name, len, &number);
     if (number == NO_MECHANISM && name[0] >= '0' && name[0] <= '9')
-        (void)item_number(name, len, &number);
+        (void)read_number(name, len, &number);
     for (int use = 0; use < USES && rule == NULL && number != NO_MECHANISM; use++)
         rule = policy_mechanism(policy, number, (enum mechanism_use)use);
     while (rule == NULL && next_part(&parts, &part, &part_len) && part_len < len)
@@ -172,12 +303,9 @@ const struct policy_rule *policy_name(const struct policy *policy, const char *n
 
 const struct policy_rule *policy_listed(const struct policy *policy, const char *name)
 {
-    name_id id = policy != NULL ? names_find(policy->names, name, strlen(name)) : NO_NAME;
-
-    for (size_t i = 0; id != NO_NAME && i < policy->rule_count; i++)
-        if (policy->rule[i].group == policy->names->name[id].group)
-            return &policy->rule[i].shown;
-    return NULL;
+    if (policy == NULL)
+        return NULL;
+    return names_group(policy->names, names_find(policy->names, name, strlen(name)))->listed;
 }
 
 const struct policy_rule *policy_rule(const struct policy *policy, size_t index)
@@ -192,18 +320,5 @@ const char *policy_no_effect(const struct policy_rule *rule)
 
 void policy_count(const struct policy *policy, struct policy_counts *counts)
 {
-    *counts = (struct policy_counts){0};
-    if (policy == NULL)
-        return;
-    counts->items = policy->rule_count;
-    counts->mechanisms = policy->denied_count;
-    for (size_t i = 0; i < CURVES; i++)
-        counts->curves += policy->curve[i] != NO_RULE;
-    for (size_t i = 0; i < PARAMETER_SETS; i++)
-        counts->parameter_sets += policy->parameter_set[i] != NO_RULE;
-    for (size_t i = 0; i < policy->rule_count; i++) {
-        const struct rule *rule = &policy->rule[i];
-        counts->no_effect += rule->no_effect != NULL;
-        counts->size_rules += rule->no_effect == NULL && rule->has_sizes;
-    }
+    *counts = policy != NULL ? policy->counts : (struct policy_counts){0};
 }

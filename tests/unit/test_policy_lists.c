@@ -89,13 +89,11 @@ TEST(an_item_is_found_in_its_own_line)
     policy_free(policy);
 }
 
-TEST(the_last_of_two_equal_keys_holds_and_that_is_said)
+TEST(the_last_of_two_equal_keys_holds)
 {
     struct policy *policy = policy_of(NULL, KEY "=MD5\n" KEY "=RC4\n");
     ck_assert_ptr_null(denied(policy, MD5));
     ck_assert_ptr_nonnull(denied(policy, RC4));
-    ck_assert_uint_eq(policy_warnings_count, 1);
-    ck_assert_ptr_nonnull(strstr(policy_warnings, ":1: " KEY " comes again later"));
     policy_free(policy);
 }
 
@@ -213,7 +211,7 @@ TEST(unknown_names_in_a_file_are_warnings_one_a_name)
     policy = policy_of(NULL, text);
     ck_assert_uint_eq(policy_warnings_count, POLICY_WARNINGS_MAX + 1);
     ck_assert_uint_eq(count_of(policy).items, 10001);
-    ck_assert_ptr_nonnull(strstr(policy_warnings, "and 9950 more"));
+    ck_assert_ptr_nonnull(strstr(policy_warnings, "is one of more warnings than are shown"));
     policy_free(policy);
     free(text);
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "policy/verdict.h"
+#include "policy/names.h"
 
 enum { NAME_BYTES = 64 };
 
@@ -21,6 +21,164 @@ static const char help[] =
     "Exit code: 0 permitted or no effect, 1 refused (any of the names), 2 unknown or\n"
     "wrong usage.\n";
 
+static const char *const verdicts[] = {"permitted", "refused", "no effect", "unknown"};
+
+struct answer {
+    enum { PERMITTED, REFUSED, NO_EFFECT, UNKNOWN } verdict; /* that enforce gives */
+    bool audited;                                            /* permitted in spite of it */
+
+    /* REFUSED: the rule that refuses it. NO_EFFECT: the one that lists it and denies nothing. PERMITTED:
+     * the one that denies some of its keys, or NULL. */
+    const struct policy_rule *rule;
+
+    const struct name *group; /* of a permitted name: some of its mechanisms may be refused */
+    uint64_t min_key_bits; /* as policy_min_key_bits(), if it is so of all its mechanisms; else 0 */
+    const struct name *nearest; /* of an unknown name; NULL if nothing is near */
+};
+
+/* The rule that refuses a mechanism to any use, a curve or a parameter set. */
+static const struct policy_rule *rule_of_row(const struct policy *policy, const struct row *row)
+{
+    enum { EC = 0x03, EDWARDS = 0x40, MONTGOMERY = 0x41 };
+    const struct policy_rule *rule = NULL;
+    struct key_info key;
+
+    switch (row->kind) {
+    case A_MECHANISM:
+        for (int use = 0; use < USES && rule == NULL; use++)
+            rule = policy_mechanism(policy, row->number, (enum mechanism_use)use);
+        return rule;
+    case A_CURVE:
+        key = key_info_of(key_type_find(same_text(row->names, "Ed", 2) ? EDWARDS
+                                        : strncmp(row->names, "X25519", 6) == 0 ||
+                                                strncmp(row->names, "X448", 4) == 0
+                                            ? MONTGOMERY
+                                            : EC));
+        key.curve = &curves[row->number];
+        key.bits = curve_bits(key.curve);
+        key.has_params = true;
+        return policy_key(policy, NO_MECHANISM, &key, NULL);
+    case A_PARAMETER_SET:
+        key = key_info_of(key_type_find(row->number >> 32));
+        key.set = row->number & UINT32_MAX;
+        return policy_key(policy, NO_MECHANISM, &key, NULL);
+    default:
+        return NULL;
+    }
+}
+
+/* The verdict on the rows that a name stands for by itself: REFUSED if nothing of it is left. */
+static void ask_rows(struct answer *answer, const struct policy *policy, const struct names *names,
+                     const struct name *group)
+{
+    const struct policy_rule *of_mechanisms = NULL;
+    const struct row *row;
+    size_t count = 0, refused = 0;
+
+    *answer = (struct answer){.group = group};
+    for (uint32_t link = 0; (row = next_row(names, group, &link)) != NULL;) {
+        const struct policy_rule *rule = rule_of_row(policy, row);
+        if (row->kind == A_MECHANISM) {
+            uint64_t bits = policy_min_key_bits(policy, row->number);
+            answer->min_key_bits = count++ == 0 || bits == answer->min_key_bits ? bits : 0;
+            refused += policy_denied_uses(policy, row->number) == FOR_ANY;
+            of_mechanisms = of_mechanisms == NULL ? rule : of_mechanisms;
+        } else if (answer->rule == NULL) {
+            answer->rule = rule;
+        }
+    }
+    if (answer->rule == NULL && refused == count)
+        answer->rule = of_mechanisms;
+    if (answer->rule != NULL)
+        *answer = (struct answer){.verdict = REFUSED, .rule = answer->rule};
+}
+
+/* A combination that no mechanism is ("MD5withECDSA") is refused if one of its parts is. */
+static void ask_parts(struct answer *answer, const struct policy *policy, const struct names *names,
+                      const char *text)
+{
+    struct name_parts parts = {text, text + strlen(text)};
+    const char *part;
+    size_t len;
+
+    while (answer->verdict != REFUSED && next_part(&parts, &part, &len))
+        ask_rows(answer, policy, names, names_group(names, names_find(names, part, len)));
+    if (answer->verdict != REFUSED)
+        *answer = (struct answer){.verdict = PERMITTED};
+}
+
+/* names has room for one more name. */
+static struct answer ask(const struct policy *policy, struct names *names, const char *text)
+{
+    const struct policy_rule *listed = policy_listed(policy, text);
+    size_t len = strlen(text);
+    bool known = names_is_known(names, text, len);
+    const struct name *group = names_group(names, names_take(names, text, len));
+    struct answer answer;
+
+    ask_rows(&answer, policy, names, group);
+    if (group->first_link == 0 && listed == NULL && !known)
+        return (struct answer){.verdict = UNKNOWN, .nearest = names_nearest(names, text)};
+    if (group->first_link == 0 && listed == NULL)
+        ask_parts(&answer, policy, names, text);
+    if (answer.verdict == PERMITTED && listed != NULL) {
+        answer.rule = listed;
+        answer.verdict = policy_no_effect(listed) != NULL ? NO_EFFECT : PERMITTED;
+    }
+    answer.audited = answer.verdict == REFUSED && policy_is_audit(policy);
+    return answer;
+}
+
+/* Steps through the mechanisms of a permitted name that are refused. NULL if there is no more. */
+static const struct row *next_exception(const struct policy *policy, const struct names *names,
+                                        const struct answer *answer, uint32_t *link)
+{
+    const struct row *row = NULL;
+
+    if (answer->group == NULL)
+        return NULL;
+    do
+        row = next_row(names, answer->group, link);
+    while (row != NULL && (row->kind != A_MECHANISM || rule_of_row(policy, row) == NULL));
+    return row;
+}
+
+static void print_answer(const struct policy *policy, const struct names *names, const char *text,
+                         const struct answer *answer)
+{
+    const struct row *row;
+    char name[NAME_BYTES];
+
+    printf("%-9s  ", verdicts[answer->audited ? PERMITTED : answer->verdict]);
+    put_plain(stdout, text);
+    if (answer->nearest != NULL)
+        printf(" (nearest: %.*s)", (int)answer->nearest->len, answer->nearest->text);
+    if (answer->verdict == NO_EFFECT)
+        printf(", %s, in ", policy_no_effect(answer->rule));
+    else if (answer->verdict == REFUSED)
+        fputs(answer->audited ? ", while x-policy is audit; enforce would refuse it, by " : ", by ",
+              stdout);
+    if (answer->verdict == NO_EFFECT || answer->verdict == REFUSED)
+        policy_print_rule(answer->rule, stdout);
+    if (answer->min_key_bits == BITS_UNKNOWN)
+        fputs(", with keys of no size", stdout);
+    else if (answer->min_key_bits > 0)
+        printf(", with keys of %" PRIu64 " bits and more", answer->min_key_bits);
+    putchar('\n');
+    if (answer->verdict == PERMITTED && answer->rule != NULL) {
+        fputs("           except keys, by ", stdout);
+        policy_print_rule(answer->rule, stdout);
+        putchar('\n');
+    }
+    for (uint32_t link = 0; (row = next_exception(policy, names, answer, &link)) != NULL;) {
+        bool whole = policy_denied_uses(policy, row->number) == FOR_ANY;
+        printf("           except %s%s, by ", mechanism_name(row->number, name, sizeof name),
+               whole ? "" : " for some uses");
+        policy_print_rule(rule_of_row(policy, row), stdout);
+        putchar('\n');
+    }
+}
+
 static struct json_object *json_rule(const struct policy_rule *rule)
 {
     if (rule == NULL)
@@ -33,103 +191,69 @@ static struct json_object *json_rule(const struct policy_rule *rule)
     return object;
 }
 
-static void print_verdict(const char *text, const struct verdict_of_name *v, bool audit)
+static struct json_object *json_answer(const struct policy *policy, const struct names *names,
+                                       const char *text, const struct answer *answer)
 {
-    static const char *const words[] = {"permitted  ", "refused    ", "no effect  ", "unknown    "};
-    bool refused = v->verdict == VERDICT_REFUSED;
-    char name[NAME_BYTES];
-
-    fputs(words[refused && audit ? VERDICT_PERMITTED : v->verdict], stdout);
-    put_plain(stdout, text);
-    if (v->nearest != NULL)
-        printf(" (nearest: %.*s)", (int)v->nearest->len, v->nearest->text);
-    if (v->verdict == VERDICT_NO_EFFECT)
-        printf(", %s, in ", policy_no_effect(v->rule));
-    else if (refused)
-        fputs(audit ? ", while x-policy is audit; enforce would refuse it, by " : ", by ", stdout);
-    if (v->verdict == VERDICT_NO_EFFECT || refused)
-        policy_print_rule(v->rule, stdout);
-    if (v->min_key_bits == BITS_UNKNOWN)
-        fputs(", with keys of no size", stdout);
-    else if (v->min_key_bits > 0)
-        printf(", with keys of %" PRIu64 " bits and more", v->min_key_bits);
-    putchar('\n');
-    if (v->verdict == VERDICT_PERMITTED && v->rule != NULL) {
-        fputs("           except keys, by ", stdout);
-        policy_print_rule(v->rule, stdout);
-        putchar('\n');
-    }
-    for (size_t i = 0; i < v->exceptions; i++) {
-        printf("           except %s%s, by ",
-               mechanism_name(v->exception[i].mechanism, name, sizeof name),
-               v->exception[i].uses == FOR_ANY ? "" : " for some uses");
-        policy_print_rule(v->exception[i].rule, stdout);
-        putchar('\n');
-    }
-}
-
-static struct json_object *json_verdict(const char *text, const struct verdict_of_name *v,
-                                        bool audit)
-{
-    static const char *const words[] = {"permitted", "refused", "no effect", "unknown"};
-    bool audited = v->verdict == VERDICT_REFUSED && audit;
     struct json_object *object = json_object_new_object(), *except = json_object_new_array();
+    uint64_t bits = answer->min_key_bits;
+    const struct row *row;
     char name[NAME_BYTES];
 
-    for (size_t i = 0; i < v->exceptions; i++) {
+    for (uint32_t link = 0; (row = next_exception(policy, names, answer, &link)) != NULL;) {
         struct json_object *one = json_object_new_object();
-        json_add(one, "mechanism",
-                 json_text(mechanism_name(v->exception[i].mechanism, name, sizeof name)));
-        json_add(one, "rule", json_rule(v->exception[i].rule));
+        json_add(one, "mechanism", json_text(mechanism_name(row->number, name, sizeof name)));
+        json_add(one, "rule", json_rule(rule_of_row(policy, row)));
         json_object_array_add(except, one);
     }
     json_add(object, "name", json_text(text));
-    json_add(object, "verdict", json_text(words[audited ? VERDICT_PERMITTED : v->verdict]));
-    json_add(object, "audited", json_object_new_boolean(audited));
-    json_add(object, "rule", json_rule(v->rule));
+    json_add(object, "verdict", json_text(verdicts[answer->audited ? PERMITTED : answer->verdict]));
+    json_add(object, "audited", json_object_new_boolean(answer->audited));
+    json_add(object, "rule", json_rule(answer->rule));
     json_add(object, "no_effect",
-             json_text(v->verdict == VERDICT_NO_EFFECT ? policy_no_effect(v->rule) : NULL));
-    json_add(object, "min_key_bits",
-             v->min_key_bits == BITS_UNKNOWN ? NULL : json_object_new_uint64(v->min_key_bits));
+             json_text(answer->verdict == NO_EFFECT ? policy_no_effect(answer->rule) : NULL));
+    json_add(object, "min_key_bits", bits == BITS_UNKNOWN ? NULL : json_object_new_uint64(bits));
     json_add(object, "except", except);
     return object;
 }
 
-static int ask(const struct common_options *request, const struct policy *policy, char **texts)
+static int answer_all(const struct common_options *request, const struct policy *policy,
+                      char **texts)
 {
-    struct names *names = names_create(0);
-    struct verdict_of_name verdict;
-    bool audit = policy_is_audit(policy);
+    struct json_object *all = request->json ? json_object_new_array() : NULL;
     int code = EXIT_FINE;
 
-    if (names == NULL) {
-        fputs("p11-proxy policy: out of memory\n", stderr);
-        return EXIT_USAGE;
-    }
-    struct json_object *all = request->json ? json_object_new_array() : NULL;
     for (char **text = texts; *text != NULL; text++) {
-        verdict_find(&verdict, policy, names, *text);
+        struct names *names = names_create(/* more= */ 1);
+        if (names == NULL) {
+            fputs("p11-proxy policy: out of memory\n", stderr);
+            return EXIT_USAGE;
+        }
+        struct answer answer = ask(policy, names, *text);
         if (request->json)
-            json_object_array_add(all, json_verdict(*text, &verdict, audit));
+            json_object_array_add(all, json_answer(policy, names, *text, &answer));
         else
-            print_verdict(*text, &verdict, audit);
-        if (verdict.verdict == VERDICT_UNKNOWN)
+            print_answer(policy, names, *text, &answer);
+        if (answer.verdict == UNKNOWN)
             code = EXIT_USAGE;
-        else if (verdict.verdict == VERDICT_REFUSED && !audit && code == EXIT_FINE)
+        else if (answer.verdict == REFUSED && !answer.audited && code == EXIT_FINE)
             code = EXIT_BAD;
+        names_free(names);
     }
     if (request->json)
         json_write(stdout, all, JSON_PRETTY);
-    names_free(names);
     return code;
 }
 
-static void print_json_policy(const struct policy *policy)
+static int print_policy(const struct common_options *request, const struct policy *policy)
 {
-    struct json_object *object = json_object_new_object(), *items = json_object_new_array();
-    const struct policy_rule *rule;
     struct policy_counts counts;
 
+    if (!request->json) {
+        policy_print(policy, stdout);
+        return EXIT_FINE;
+    }
+    struct json_object *object = json_object_new_object(), *items = json_object_new_array();
+    const struct policy_rule *rule;
     policy_count(policy, &counts);
     json_add(object, "policy",
              json_text(policy == NULL            ? "none"
@@ -147,14 +271,6 @@ static void print_json_policy(const struct policy *policy)
     }
     json_add(object, "items", items);
     json_write(stdout, object, JSON_PRETTY);
-}
-
-static int print_policy(const struct common_options *request, const struct policy *policy)
-{
-    if (request->json)
-        print_json_policy(policy);
-    else
-        policy_print(policy, stdout);
     return EXIT_FINE;
 }
 
@@ -166,25 +282,22 @@ static void say_warning(void *context, const char *message)
     putc('\n', stderr);
 }
 
-static int answer(const struct common_options *request, char **names)
+int policy_command(int argc, char **argv)
 {
+    struct common_options request = common_options(argc, argv, help);
     struct config *config = NULL;
     struct policy *policy = NULL;
     struct message message;
     int code = EXIT_USAGE;
 
-    if (load_config(&config, request->module_path, &message) != 0 ||
+    if (load_config(&config, request.module_path, &message) != 0 ||
         policy_load(&policy, config, say_warning, NULL, &message) != 0)
         say_warning(NULL, message.text);
+    else if (argv[optind] != NULL)
+        code = answer_all(&request, policy, argv + optind);
     else
-        code = names[0] != NULL ? ask(request, policy, names) : print_policy(request, policy);
+        code = print_policy(&request, policy);
     policy_free(policy);
     config_free(config);
     return end_of_output(code);
-}
-
-int policy_command(int argc, char **argv)
-{
-    struct common_options common = common_options(argc, argv, help);
-    return answer(&common, argv + optind);
 }
