@@ -204,8 +204,15 @@ void keys_take(struct config *config, const char *name, const char *value, const
 
 void config_free(struct config *config)
 {
-    for (int i = 0; config != NULL && i < CONFIG_KEYS; i++)
+    if (config == NULL)
+        return;
+    for (int i = 0; i < CONFIG_KEYS; i++)
         forget(config->settings[i].value);
+    free(config->package_file);
+    free(config->system_file);
+    free(config->user_file);
+    free(config->target_path);
+    free(config->mistakes);
     free(config);
 }
 

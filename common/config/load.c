@@ -28,6 +28,15 @@ static void join(char out[PATH_MAX], const char *folder, const char *rest)
         out[0] = '\0';
 }
 
+/* The same in memory of its own. Paths are longer than a small stack should hold. */
+static void set_path(struct config *config, char **path, const char *folder, const char *rest)
+{
+    if (asprintf(path, "%s/%s", folder, rest) >= 0)
+        return;
+    *path = NULL;
+    message_set(keys_mistake(config), "out of memory");
+}
+
 /* $XDG_CONFIG_HOME, else $HOME, else what the user database says, each as p11-kit does it. */
 static void find_user_config(char out[PATH_MAX])
 {
@@ -133,6 +142,8 @@ static void take_file(struct config *config, const struct config_places *places,
 {
     struct message why;
     char *text;
+    if (path == NULL) /* out of memory */
+        return;
     if (file_read(&text, path, places->secure, &why) == 0) {
         size_t len = strlen(text);
         take_lines(config, text, path, user);
@@ -150,9 +161,10 @@ static enum user_mode find_user_mode(struct config *config, const struct config_
     take_file(config, places, places->system_conf, FILE_OF_SYSTEM, &user);
     if (places->secure || places->user_config[0] == '\0' || user == USER_NONE)
         return USER_NONE;
-    join(config->user_file, places->user_config, "pkcs11.conf");
-    take_file(config, places, config->user_file, FILE_OF_USER, &user);
-    config->user_file[0] = '\0';
+    char *path;
+    set_path(config, &path, places->user_config, "pkcs11.conf");
+    take_file(config, places, path, FILE_OF_USER, &user);
+    free(path);
     return user;
 }
 
@@ -166,14 +178,14 @@ static void take_files(struct config *config, const struct config_places *places
         len -= 3;
     snprintf(below, sizeof below, "%s%.*s.module", users, (int)len, name);
     enum user_mode user = find_user_mode(config, places);
-    join(config->system_file, places->system_modules, below + strlen(users));
+    set_path(config, &config->system_file, places->system_modules, below + strlen(users));
     if (user != USER_ONLY) {
-        join(config->package_file, places->package_modules, below + strlen(users));
+        set_path(config, &config->package_file, places->package_modules, below + strlen(users));
         take_file(config, places, config->package_file, FILE_OF_SYSTEM, NULL);
         take_file(config, places, config->system_file, FILE_OF_SYSTEM, NULL);
     }
     if (user != USER_NONE) {
-        join(config->user_file, places->user_config, below);
+        set_path(config, &config->user_file, places->user_config, below);
         take_file(config, places, config->user_file, FILE_OF_USER, NULL);
     }
 }
@@ -188,11 +200,16 @@ struct config *config_read(const struct config_places *places)
     struct config *config = calloc(1, sizeof *config);
     if (config == NULL)
         return NULL;
+    config->mistakes = malloc(CONFIG_MISTAKES_MOST * sizeof *config->mistakes);
+    if (config->mistakes == NULL) {
+        free(config);
+        return NULL;
+    }
     keys_set_defaults(config);
-    config->expected_file = config->system_file;
     if (is_set(places->env_config)) {
-        if (strlen(places->env_config) < PATH_MAX)
-            strcpy(config->system_file, places->env_config);
+        config->system_file = strdup(places->env_config);
+        if (config->system_file == NULL)
+            message_set(keys_mistake(config), "out of memory");
         take_file(config, places, config->system_file, FILE_NAMED, NULL);
     } else {
         take_files(config, places);
@@ -202,7 +219,7 @@ struct config *config_read(const struct config_places *places)
     if (is_set(places->env_log))
         keys_take(config, "x-log", places->env_log, "P11_PROXY_LOG", 0);
     if (config->target != NULL && config->target[0] != '/') {
-        join(config->target_path, places->target_directory, config->target);
+        set_path(config, &config->target_path, places->target_directory, config->target);
         config->target = config->target_path;
     }
     return config;
@@ -229,7 +246,7 @@ int config_check_target(const struct config *config, struct message *message)
     if (config->target == NULL) {
         message_set(message,
                     "no token's module is configured: set x-target in %s, or P11_PROXY_TARGET",
-                    config->expected_file);
+                    config->system_file);
         return -1;
     }
     config_origin(config_find(config, "x-target"), where, sizeof where);

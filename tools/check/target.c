@@ -124,7 +124,7 @@ static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
             "the target loads this proxy in turn, so the pool would be filled from itself: %s\n"
             "add the line disable-in: p11-kit-proxy to %s, or set x-target to the "
             "token's own module",
-            checked->config->target, checked->config->expected_file);
+            checked->config->target, checked->config->system_file);
         return;
     }
     report_add(count > 0 ? MARK_OK : MARK_NOTE, "token", "slots with a token: %lu%s", count,
@@ -168,7 +168,7 @@ void check_target(struct checked *checked)
                    "%s\n"
                    "p11-proxy setup PATH writes it, with the path of the token's own PKCS#11 "
                    "module; or write x-target: PATH into %s",
-                   message.text, config->expected_file);
+                   message.text, config->system_file);
     } else {
         /* Of the file, not of a link to it. */
         check_writers("target", "the target", realpath(target, real) != NULL ? real : target);
