@@ -23,7 +23,9 @@ enum {
     THREADS_WARM_UPS = 10, /* the pool grows when it is empty */
     WARM_DRAWS = 20000,
     SIGNATURES = 200,
-    EARLIER_SIGNATURES = 40 /* not timed: demand has to be known */
+    EARLIER_SIGNATURES = 40, /* not timed: demand has to be known */
+    BESIDE_SIGNATURES = 20 * 1000,
+    BESIDE_DRAWS = 1000 * 1000
 };
 
 static const int64_t FILL_NS = 200 * 1000 * 1000; /* SoftHSM fills 16 MiB in less */
@@ -227,6 +229,73 @@ static void *draw_meanwhile(void *context)
     return NULL;
 }
 
+static void sign_once(const struct subject *s, CK_SESSION_HANDLE session)
+{
+    CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
+    CK_BYTE data[32] = {0}, signature[64];
+    CK_ULONG len_bytes = sizeof signature;
+    must("C_SignInit", s->fn->C_SignInit(session, &mechanism, s->key));
+    must("C_Sign", s->fn->C_Sign(session, data, sizeof data, signature, &len_bytes));
+}
+
+static void draw_once(const struct subject *s, CK_SESSION_HANDLE session)
+{
+    CK_BYTE drawn[16];
+    must("C_GenerateRandom", s->fn->C_GenerateRandom(session, drawn, sizeof drawn));
+}
+
+/* Does the one thing again and again while another thread does the other, or what no draw can do without. */
+struct pair {
+    const struct subject *subject;
+    void (*other)(const struct subject *s, CK_SESSION_HANDLE session);
+};
+
+static void *do_other(void *context)
+{
+    const struct pair *pair = context;
+    CK_SESSION_HANDLE session = open_session(pair->subject);
+    CK_BYTE drawn[DRAW_BYTES];
+    size_t at = 0;
+    while (atomic_load(&signing))
+        if (pair->subject->argument == 0)
+            at = floor_function(drawn, at);
+        else
+            pair->other(pair->subject, session);
+    must("C_CloseSession", pair->subject->fn->C_CloseSession(session));
+    return NULL;
+}
+
+static double beside(struct subject *s, long times,
+                     void (*one)(const struct subject *s, CK_SESSION_HANDLE session),
+                     void (*other)(const struct subject *s, CK_SESSION_HANDLE session))
+{
+    struct pair pair = {s, other};
+    pthread_t thread;
+    int64_t begin_ns = 0;
+    atomic_store(&signing, true);
+    if (pthread_create(&thread, NULL, do_other, &pair) != 0)
+        fail("cannot start a thread", "there are too many");
+    for (long i = -times / 4; i < times; i++) {
+        if (i == 0)
+            begin_ns = now_ns();
+        one(s, s->session);
+    }
+    int64_t took_ns = now_ns() - begin_ns;
+    atomic_store(&signing, false);
+    pthread_join(thread, NULL);
+    return (double)took_ns / (double)times;
+}
+
+static double sign_beside(struct subject *s)
+{
+    return beside(s, BESIDE_SIGNATURES, sign_once, draw_once);
+}
+
+static double draw_beside(struct subject *s)
+{
+    return beside(s, BESIDE_DRAWS, draw_once, sign_once);
+}
+
 static int compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;
@@ -238,17 +307,13 @@ static int compare(const void *a, const void *b)
 static double sign(struct subject *s)
 {
     int64_t ns[SIGNATURES];
-    CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
-    CK_BYTE data[32] = {0}, signature[64];
     pthread_t drawer;
     atomic_store(&signing, true);
     if (s->argument != 0 && pthread_create(&drawer, NULL, draw_meanwhile, s) != 0)
         fail("cannot start a thread", "there are too many");
     for (int i = -EARLIER_SIGNATURES; i < SIGNATURES; i++) {
-        CK_ULONG len_bytes = sizeof signature;
         int64_t begin_ns = now_ns();
-        must("C_SignInit", s->fn->C_SignInit(s->session, &mechanism, s->key));
-        must("C_Sign", s->fn->C_Sign(s->session, data, sizeof data, signature, &len_bytes));
+        sign_once(s, s->session);
         if (i >= 0)
             ns[i] = now_ns() - begin_ns;
         rest_ns(BETWEEN_SIGNATURES_NS);
@@ -316,6 +381,10 @@ const struct op ops[] = {
      draw_in_threads},
     {"sign", "200 signatures: 99 % take no longer. A thread draws N bytes a second meanwhile",
      prepare_key, NULL, sign},
+    {"sign-beside", "C_Sign while a thread draws 16 bytes again and again; 0: copies and wipes",
+     prepare_key, NULL, sign_beside},
+    {"draw-beside", "draws of 16 bytes while a thread signs again and again; 0: copies and wipes",
+     prepare_key, NULL, draw_beside},
     {"memory", "KiB resident in a process that drew 20,000 times", prepare, NULL, memory},
     {"written", "the same: KiB written to, that no other process has", prepare, NULL, written},
     {"name", "names looked up in a policy; MODULE is a file of lists", prepare_policy,
