@@ -13,7 +13,8 @@ enum {
     FIRST_CALL_BYTES = 1024,
     LARGEST_TRIED_BYTES = POOL_TAKE_MAX, /* by a search for a size that works */
     LEAST_CALL_BYTES = 8,                /* there are tokens that refuse less */
-    CALLS_TO_FORGET = 16 /* a size that was slow may have been so because the machine was busy */
+    CALLS_TO_FORGET = 16, /* a size that was slow may have been so because the machine was busy */
+    FLAT_GROWTH = 8       /* each call on the way to the largest one costs as much as that */
 };
 
 /* A longer call keeps the application's other calls to a serial token waiting. */
@@ -82,6 +83,14 @@ static bool is_hardly_longer(int64_t ns, int64_t than_ns)
     return ns <= than_ns + than_ns / 4;
 }
 
+/* Whether such calls are long, and take hardly longer than the smallest. */
+static bool is_flat(const struct learned *l, unsigned power)
+{
+    int64_t least_ns = l->least_ns[smallest_timed(l)];
+    return power > smallest_timed(l) && least_ns >= WHOLE_POOL_CALL_NS &&
+           is_hardly_longer(l->least_ns[power], least_ns);
+}
+
 struct sizes sizing_read(struct slot *slot)
 {
     struct learned *l = lock(slot);
@@ -90,13 +99,11 @@ struct sizes sizing_read(struct slot *slot)
                           .least_bytes = l->least_bytes,
                           .is_failing = l->pause_ns != 0,
                           .is_paused = l->pause_ns != 0 && clock_exact_ns() < l->retry_at_ns};
-    unsigned smallest = smallest_timed(l);
     unsigned power = power_of(l->call_bytes);
-    while (power > smallest && l->least_ns[power] == 0)
+    while (power > smallest_timed(l) && l->least_ns[power] == 0)
         power--;
     sizes.call_ns = l->least_ns[power];
-    sizes.is_flat = power > smallest && l->least_ns[smallest] >= WHOLE_POOL_CALL_NS &&
-                    is_hardly_longer(sizes.call_ns, l->least_ns[smallest]);
+    sizes.is_flat = is_flat(l, power);
     unlock(slot);
     return sizes;
 }
@@ -142,13 +149,18 @@ static void learn_time(struct learned *l, size_t asked_bytes, int64_t took_ns)
     if (asked_bytes <= l->call_bytes / 2)
         return; /* the pool had room for less, so this tells nothing about calls of that size */
     size_t half = l->call_bytes / 2;
-    size_t twice = l->call_bytes * 2;
+    size_t larger = l->call_bytes * (is_flat(l, power) ? FLAT_GROWTH : 2);
     size_t most = settings()->pool_size_bytes / (took_ns >= WHOLE_POOL_CALL_NS ? 1 : 2);
     if (is_smaller_needed(l, power) || !is_cheap(l, power)) {
         if (half >= LEAST_CALL_BYTES && half >= l->least_bytes)
             l->call_bytes = half;
-    } else if (twice <= most && twice < l->limit_bytes && is_cheap(l, next))
-        l->call_bytes = twice;
+        return;
+    }
+    while (larger > l->call_bytes &&
+           (larger > most || larger >= l->limit_bytes || !is_cheap(l, power_of(larger))))
+        larger /= 2;
+    if (larger > l->call_bytes)
+        l->call_bytes = larger;
 }
 
 void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
