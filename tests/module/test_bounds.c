@@ -129,18 +129,6 @@ TEST_EACH(all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS)
     }
 }
 
-/* Address space for all that a slot could hold, and its accounts. */
-TEST(each_slots_memory_is_the_pools_size_and_a_little_more)
-{
-    begin_with(&no_threads, SLOTS, "");
-    unsigned long before_kb = smaps_kb(" wf", false);
-    for (unsigned slot = 0; slot < SLOTS; slot++)
-        draw(sessions[slot], 16, 64 * KIB);
-    unsigned long each_kb = (smaps_kb(" wf", false) - before_kb) / SLOTS;
-    ck_assert_uint_ge(each_kb, 64);
-    ck_assert_uint_le(each_kb, 2 * 64);
-}
-
 /* Locked memory is not taken before it is needed. */
 TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
 {

@@ -9,7 +9,6 @@
 static CK_SESSION_HANDLE session;
 static CK_BYTE bytes[64];
 
-/* What a program does at its end, in the middle of a fill or with a filler that sleeps. */
 static void *exit_here(void *unused)
 {
     exit(0);
@@ -61,12 +60,6 @@ static void end_the_main_thread(void)
     pthread_exit(NULL);
 }
 
-static void unload_and_exit(void)
-{
-    dlclose(proxy);
-    exit(0);
-}
-
 static void finalize_and_unload(void)
 {
     finalize_at_exit();
@@ -87,8 +80,8 @@ static void exit_from_a_child(void)
 }
 
 static void (*const endings[])(void) = {
-    exit_simply,         exit_from_a_thread, exit_quickly,        become_another_program,
-    end_the_main_thread, unload_and_exit,    finalize_and_unload, exit_from_a_child};
+    exit_simply,         exit_from_a_thread,  exit_quickly,     become_another_program,
+    end_the_main_thread, finalize_and_unload, exit_from_a_child};
 static void (*const at_exits[])(void) = {NULL, finalize_at_exit, draw_at_exit, unload_at_exit};
 
 enum { ENDINGS = sizeof endings / sizeof *endings, AT_EXITS = sizeof at_exits / sizeof *at_exits };

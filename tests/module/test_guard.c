@@ -2,7 +2,6 @@
 #include "fixture.h"
 
 #include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rows.h"
@@ -24,22 +23,15 @@ static uintptr_t value_of(const char *name, bool is_pointer)
     return is_pointer ? (uintptr_t)scratch : name[0] == 'h';
 }
 
-static void start(const char *settings)
-{
-    char whole[1024];
-    snprintf(whole, sizeof whole, "x-pool: off\n%s", settings);
-    script("interfaces 3.2 3.0 2.40");
-    proxy_with(whole);
-    list = interface_list(3, 2);
-    initialize();
-    session = open_session(0, 0);
-}
-
 static void start_without(const char *item)
 {
     char settings[256];
-    snprintf(settings, sizeof settings, "x-disabled-algorithms: %s", item);
-    start(settings);
+    snprintf(settings, sizeof settings, "x-pool: off\nx-disabled-algorithms: %s", item);
+    script("interfaces 3.2 3.0 2.40");
+    proxy_with(settings);
+    list = interface_list(3, 2);
+    initialize();
+    session = open_session(0, 0);
 }
 
 #define ANYTHING (~0UL)
@@ -98,46 +90,31 @@ TEST(no_mechanism_is_handed_on_unread)
     all_answer(ANYTHING, 1);
 }
 
-TEST(audit_permits_counts_and_logs_once)
+/* The message at the first of them names the place of the rule, the last one says how many there were. */
+static const struct {
+    const char *settings;
+    CK_RV rv;
+    unsigned calls; /* of each row that reach the target */
+    const char *first, *last;
+} modes[] = {
+    {"DES,   MD5", CKR_MECHANISM_INVALID, 0,
+     "/config:3: 'MD5' refuses CKM_MD5_RSA_PKCS in C_EncryptInit",
+     "'MD5' refused CKM_MD5_RSA_PKCS, 42 times in all"},
+    {"MD5, SHA1\nx-policy: audit", CKR_OK, 1,
+     "/config:3: 'MD5' would refuse CKM_MD5_RSA_PKCS in C_EncryptInit",
+     "'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"},
+};
+
+TEST_EACH(what_the_policy_meets_is_logged_once_and_counted, 0, 2)
 {
-    start_without("MD5, SHA1\nx-policy: audit");
+    start_without(modes[_i].settings);
     mechanism.mechanism = CKM_MD5_RSA_PKCS;
-    all_answer(CKR_OK, 1);
-    all_answer(CKR_OK, 1);
-    ck_assert_uint_eq(messages_with("'MD5' would refuse CKM_MD5_RSA_PKCS in C_EncryptInit"), 1);
+    all_answer(modes[_i].rv, modes[_i].calls);
+    all_answer(modes[_i].rv, modes[_i].calls);
+    ck_assert_uint_eq(messages_with(modes[_i].first), 1);
     ck_assert_uint_eq(messages_with("CKM_MD5_RSA_PKCS"), 1);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(messages_with("'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"),
-                      1);
-}
-
-TEST(refusals_are_logged_once_with_the_place_of_the_rule)
-{
-    start_without("DES,   MD5");
-    mechanism.mechanism = CKM_MD5;
-    all_answer(CKR_MECHANISM_INVALID, 0);
-    ck_assert_uint_eq(messages_with("/config:3: 'MD5' refuses CKM_MD5 in C_EncryptInit"), 1);
-    ck_assert_uint_eq(messages_with("refuses"), 1);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(messages_with("'MD5' refused CKM_MD5, 21 times in all"), 1);
-    initialize();
-    EXPECT(list->C_DigestInit(open_session(0, 0), &mechanism), CKR_MECHANISM_INVALID);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(messages_with("'MD5' refused CKM_MD5, 1 time in all"), 1);
-}
-
-/* The reader of the log sees what the list means. */
-TEST_EACH(the_start_says_what_is_in_force, 0, 3)
-{
-    static const char *const settings[][2] = {
-        {"x-disabled-algorithms: CKM_MD2, SSLv3, secp192r1, RSA keySize < 2048",
-         "policy: in force (mechanisms: 8, curves: 1, parameter sets: 0, rules about key sizes: "
-         "1)"},
-        {"x-disabled-algorithms: CKM_MD2, CKM_DES_CBC\nx-policy: audit",
-         "policy: audited (mechanisms: 2, curves: 0"},
-        {"", "policy: none"}};
-    start(settings[_i][0]);
-    ck_assert_uint_eq(messages_with(settings[_i][1]), 1);
+    ck_assert_uint_eq(messages_with(modes[_i].last), 1);
 }
 
 /* A child of a process that had it goes on under it, without any call of its own. */
@@ -257,15 +234,12 @@ TEST_EACH(a_near_one_is_not, 0, NESTED)
 }
 
 /* Mechanism 0 makes RSA keys; in a parameter 0 says that there is nothing. */
-TEST(zero_in_a_parameter_is_no_mechanism)
+TEST_EACH(zero_in_a_parameter_is_no_mechanism, 0, 4)
 {
-    static const struct nested zeros[] = {{.mechanism = CKM_ECDH1_DERIVE},
-                                          {.mechanism = 0x4029},
-                                          {.mechanism = CKM_CMS_SIG},
-                                          {.mechanism = 0x402a}};
+    static const CK_MECHANISM_TYPE types[] = {CKM_ECDH1_DERIVE, 0x4029, CKM_CMS_SIG, 0x402a};
+    struct nested zeros = {.mechanism = types[_i]};
     start_without("RSA, SHA1");
-    for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++)
-        EXPECT(derive(&zeros[i], sizeof zeros[i].words), CKR_OK);
+    EXPECT(derive(&zeros, sizeof zeros.words), CKR_OK);
 }
 
 TEST(mechanisms_that_contain_each_other_end)

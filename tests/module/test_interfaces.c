@@ -199,32 +199,6 @@ TEST_EACH(odd_interfaces_are_survived, 0, 5)
         ck_assert_ptr_nonnull(ours[i].pInterfaceName);
     initialize();
     draw(open_session(0, 0), 16, 4096);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-}
-
-/* What is not only handed on: each list's own version, and softoken's 2.40 list shows no message flags. */
-TEST(each_list_calls_the_same_list_of_the_target)
-{
-    static const unsigned versions[] = {240, 300, 302};
-    CK_BYTE bytes[2048];
-    begin_before("scripted", "interfaces 3.2 3.0 2.40");
-    initialize();
-    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        const struct p11_functions *list =
-            interface_list((CK_BYTE)(versions[i] / 100), (CK_BYTE)(versions[i] % 100));
-        CK_SESSION_HANDLE session;
-        CK_MECHANISM_INFO mechanism;
-        CK_INFO info;
-        EXPECT(list->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
-        EXPECT(list->C_GetInfo(&info), CKR_OK);
-        ck_assert_uint_eq(info.cryptokiVersion.major * 100U + info.cryptokiVersion.minor,
-                          versions[i]);
-        EXPECT(list->C_GetMechanismInfo(0, CKM_RSA_PKCS, &mechanism), CKR_OK);
-        ck_assert_int_eq((mechanism.flags & 0x8) != 0, versions[i] >= 300);
-        EXPECT(list->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
-        ck_assert_uint_eq(LAST_CALL(C_GenerateRandom, .bytes = sizeof bytes)->list, versions[i]);
-        EXPECT(list->C_CloseSession(session), CKR_OK);
-    }
 }
 
 /* A target that puts its functions there when it knows what it has. */
