@@ -21,10 +21,7 @@ static const struct command {
     {"stats", "show live counters of the processes that use the proxy", stats_command},
 };
 
-enum {
-    COMMANDS = sizeof commands / sizeof commands[0],
-    MISTYPED_MOST = 3 /* letters: a word that differs by more is another word */
-};
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Of the program, to find the module of the same build. */
 static const char from_tool[] = "/tools/p11-proxy", to_module[] = "/module/p11-proxy.so";
@@ -135,19 +132,13 @@ _Noreturn static void print_overview(void)
 static int run(int argc, char **argv)
 {
     static char full_name[32] = "p11-proxy ";
-    const struct command *nearest = &commands[0];
     for (const struct command *command = commands; command < commands + COMMANDS; command++) {
         if (strcmp(argv[0], command->name) == 0) {
             argv[0] = strcat(full_name, command->name);
             return command->run(argc, argv);
         }
-        if (edit_distance(argv[0], command->name) < edit_distance(argv[0], nearest->name))
-            nearest = command;
     }
-    if (edit_distance(argv[0], nearest->name) > MISTYPED_MOST)
-        usage_error("p11-proxy", "there is no command '%s'", argv[0]);
-    usage_error("p11-proxy", "there is no command '%s'; the nearest is '%s'", argv[0],
-                nearest->name);
+    usage_error("p11-proxy", "there is no command '%s'", argv[0]);
 }
 
 int main(int argc, char **argv)

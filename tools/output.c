@@ -20,16 +20,16 @@ int end_of_output(int code)
     return EXIT_BAD;
 }
 
-bool is_screen(FILE *out)
+bool is_screen(void)
 {
     const char *term = getenv("TERM");
-    return isatty(fileno(out)) && term != NULL && strcmp(term, "dumb") != 0;
+    return isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-bool wants_colour(FILE *out)
+bool wants_colour(void)
 {
     const char *no_color = getenv("NO_COLOR");
-    return is_screen(out) && (no_color == NULL || no_color[0] == '\0');
+    return is_screen() && (no_color == NULL || no_color[0] == '\0');
 }
 
 /* Puts '?' in place of characters that take fewer columns on a terminal; -1: it acts upon them, -2: no UTF-8. */
@@ -75,10 +75,9 @@ struct json_object *json_decimal(double value, int digits)
     return json_object_new_double_s(value, text);
 }
 
-void json_write(FILE *out, struct json_object *document, enum json_layout layout)
+void json_write(struct json_object *document)
 {
-    int flags = JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE |
-                (layout == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0);
-    fprintf(out, "%s\n", json_object_to_json_string_ext(document, flags));
+    int flags = JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE;
+    puts(json_object_to_json_string_ext(document, flags));
     json_object_put(document);
 }

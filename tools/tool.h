@@ -75,11 +75,11 @@ int load_config(struct config **config, const char *module_path, struct message 
  * reader that has closed its end is no error. */
 int end_of_output(int code);
 
-/* Whether out is a terminal that can move: not with TERM=dumb. */
-bool is_screen(FILE *out);
+/* Whether stdout is a terminal that can move: not with TERM=dumb. */
+bool is_screen(void);
 
 /* Whether it wants colours besides: not with NO_COLOR. */
-bool wants_colour(FILE *out);
+bool wants_colour(void);
 
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);
@@ -96,9 +96,8 @@ struct json_object *json_decimal(double value, int digits);
 /* Adds a member to an object. */
 #define json_add(object, key, value) json_object_object_add(object, key, value)
 
-/* Writes a document to out and frees it: on one line, or for people to read too. */
-enum json_layout { JSON_ONE_LINE, JSON_PRETTY };
-void json_write(FILE *out, struct json_object *document, enum json_layout layout);
+/* Writes a document to stdout, on one line, and frees it. */
+void json_write(struct json_object *document);
 
 /* Modules of PKCS#11, as a small application has them. */
 

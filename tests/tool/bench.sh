@@ -45,7 +45,8 @@ check_json "--json, --size, --threads" 0 \
      .straight.bytes_per_s > 0 and (.figures | length) == 6' benches --json --size 100 --threads 3
 check_json "--simulate" 0 \
     '.simulate_ns == 2000000 and .straight.min_ns >= 2000000 and .proxy.median_ns < 2000000 and
-     .figures.draw_4096.proxy_ns >= 2000000' benches --json --simulate 2ms
+     .figures.draw_4096.proxy_ns >= 2000000 and
+     ((1e9 / .straight.draws_per_s) as $mean | .straight.min_ns <= 1.02 * $mean and .straight.max_ns >= 0.999 * $mean)' benches --json --simulate 2ms
 
 # A token that draws without being initialised, one that permits a single session, and one that knows no threads.
 on_scripted() {

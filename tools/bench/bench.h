@@ -4,7 +4,7 @@
 
 #include "tool.h"
 
-enum { THREADS_MOST = 256, LABEL_BYTES = 33 };
+enum { THREADS_MOST = 256 };
 
 struct request {
     const struct config *config;
@@ -31,22 +31,8 @@ extern struct figure {
     unsigned long size_bytes, threads;
 } figures[FIGURES];
 
-/* Many durations, counted by their size. Begins as zeros. */
-enum {
-    TIMES_STEPS = 100, /* for each power of two, so that a step is 0.7 % */
-    TIMES_PLACES = 64 * TIMES_STEPS
-};
-
-struct times {
-    uint64_t count;
-    uint64_t places[TIMES_PLACES]; /* how many durations there are of each step */
-};
-
-void times_add(struct times *times, int64_t ns);
-void times_merge(struct times *times, const struct times *more);
-
-/* The duration that at least this share (0 to 1) of them does not exceed, up to a percent more than it was. */
-int64_t times_quantile(const struct times *times, double share);
+/* Durations are counted by their size, in so many steps for each power of two: a step is 0.7 %. */
+enum { TIMES_STEPS = 100, TIMES_PLACES = 64 * TIMES_STEPS };
 
 /* Straight to the target, or through the proxy. */
 enum way { STRAIGHT, PROXIED, WAYS };
@@ -58,9 +44,9 @@ struct drawn {
         int64_t spent_ns; /* in them, by all threads together */
         double least_ns;  /* of a call, on average over the quickest batch of them; 0: not known */
     } figures[FIGURES];
-    struct times times;      /* of FIGURE_LOAD */
-    char label[LABEL_BYTES]; /* of the token */
-    struct message message;  /* why a round ended early */
+    uint64_t times[TIMES_PLACES]; /* of FIGURE_LOAD: how many calls there are of each duration */
+    char label[33];               /* of the token */
+    struct message message;       /* why a round ended early */
 };
 
 /* Measures each figure once, in a process of its own, and adds that to *drawn, in memory that it shares. False,

@@ -1,6 +1,7 @@
 /* worker.c - a process that draws random bytes from one module, by several threads, for each figure. */
 #include "bench/bench.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -44,21 +45,11 @@ static struct worker_thread {
     CK_RV rv;
     CK_BYTE *bytes;
     struct measured measured;
-    struct times times;
+    uint64_t times[TIMES_PLACES];
 } threads[THREADS_MOST];
 
-/* These two leave a message that says why the process ends, and end it. */
-_Noreturn static void give_up_because(const char *text)
-{
-    message_set(&own.drawn->message, "%s", text);
-    _exit(EXIT_FAILURE);
-}
-
-_Noreturn static void give_up(const char *function, CK_RV rv)
-{
-    message_set(&own.drawn->message, "%s answers %s", function, token_code(rv));
-    _exit(EXIT_FAILURE);
-}
+/* Ends the process, and leaves a message that says why. */
+#define give_up(...) (message_set(&own.drawn->message, __VA_ARGS__), _exit(EXIT_FAILURE))
 
 /* The target's C_GenerateRandom, as a slower token would have it: callers wait at the same time. */
 static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes, CK_ULONG len_bytes)
@@ -135,6 +126,11 @@ static void add(struct measured *to, const struct measured *more)
     to->spent_ns += more->spent_ns;
 }
 
+static void count_time(uint64_t times[TIMES_PLACES], int64_t ns)
+{
+    times[ns > 0 ? (size_t)(log2((double)ns + 1) * TIMES_STEPS) : 0]++;
+}
+
 /* At least one call, because on a busy machine a thread may wait until its time is over. */
 static void time_calls(struct worker_thread *thread)
 {
@@ -152,7 +148,7 @@ static void time_calls(struct worker_thread *thread)
             measured.least_ns = (double)measured.spent_ns / (double)batch;
         add(&thread->measured, &measured);
         if (operation == OPERATION_EACH)
-            times_add(&thread->times, measured.spent_ns);
+            count_time(thread->times, measured.spent_ns);
         else if (measured.spent_ns < BATCH_NS)
             batch *= 2;
         if (batch > most - thread->measured.calls)
@@ -190,17 +186,19 @@ static void draw_figure(int index, bool counts)
     for (struct worker_thread *thread = threads; thread < end; thread++) {
         *thread = (struct worker_thread){.figure = figure};
         if (pthread_create(&thread->handle, NULL, work, thread) != 0)
-            give_up_because("so many threads cannot be made");
+            give_up("so many threads cannot be made");
     }
     for (struct worker_thread *thread = threads; thread < end; thread++) {
         pthread_join(thread->handle, NULL);
         if (thread->rv != CKR_OK && index == FIGURE_LOAD)
-            give_up(thread->session != 0 ? "C_GenerateRandom" : "C_OpenSession", thread->rv);
+            give_up("%s answers %s", thread->session != 0 ? "C_GenerateRandom" : "C_OpenSession",
+                    token_code(thread->rv));
         counts = counts && thread->rv == CKR_OK;
     }
     for (struct worker_thread *thread = threads; thread < end && counts; thread++) {
         add(&own.drawn->figures[index], &thread->measured);
-        times_merge(&own.drawn->times, &thread->times);
+        for (size_t i = 0; i < TIMES_PLACES; i++)
+            own.drawn->times[i] += thread->times[i];
     }
 }
 
@@ -228,8 +226,8 @@ static void find_slot(void)
             return;
     }
     if (failure != CKR_OK)
-        give_up(failed, failure);
-    give_up_because("there is no token that makes random bytes; p11-proxy check says what to do");
+        give_up("%s answers %s", failed, token_code(failure));
+    give_up("there is no token that makes random bytes; p11-proxy check says what to do");
 }
 
 /* There are modules that write their table anew each time that they are asked for it. */
@@ -239,7 +237,7 @@ static void check_delay(void)
     int64_t begin_ns = clock_exact_ns();
     own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
     if (clock_exact_ns() - begin_ns < own.request->simulate_ns)
-        give_up_because("its C_GenerateRandom cannot be made slower");
+        give_up("its C_GenerateRandom cannot be made slower");
 }
 
 /* In a child. */
@@ -253,15 +251,15 @@ static void measure_all(void *unused)
     (void)unused;
     if (simulates &&
         (token_load(&module, config->target, &message) != 0 || !simulate_delay(&module)))
-        give_up_because("its C_GenerateRandom cannot be made slower");
+        give_up("its C_GenerateRandom cannot be made slower");
     if (token_start(&module, is_straight ? config->target : request->module_path,
                     is_straight ? config->target_init : NULL, &locks, &message) != 0)
-        give_up_because(message.text);
+        give_up("%s", message.text);
     if (!locks && figures[FIGURE_LOAD].threads > 1)
-        give_up_because("it does not work with several threads");
+        give_up("it does not work with several threads");
     if (is_straight && token_is_started(request->module_path))
-        give_up_because("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
-                        "check says what to do");
+        give_up("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
+                "check says what to do");
     own.list = module.list;
     find_slot();
     if (simulates)

@@ -160,7 +160,7 @@ static void print_json(const struct checked *checked)
     json_add(document, "settings", settings);
     json_add(document, "problems", json_object_new_uint64(report_problems()));
     json_add(document, "findings", findings);
-    json_write(stdout, document, JSON_PRETTY);
+    json_write(document);
 }
 
 int check_command(int argc, char **argv)

@@ -240,7 +240,7 @@ static int answer_all(const struct common_options *request, const struct policy 
         names_free(names);
     }
     if (request->json)
-        json_write(stdout, all, JSON_PRETTY);
+        json_write(all);
     return code;
 }
 
@@ -270,7 +270,7 @@ static int print_policy(const struct common_options *request, const struct polic
         json_object_array_add(items, item);
     }
     json_add(object, "items", items);
-    json_write(stdout, object, JSON_PRETTY);
+    json_write(object);
     return EXIT_FINE;
 }
 

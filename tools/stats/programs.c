@@ -19,10 +19,7 @@ struct labels {
 };
 
 /* What is made: JSON's processes, and the samples. */
-struct report {
-    struct json_object *processes;
-    struct json_object *families;
-};
+static struct json_object *processes, *families;
 
 static struct json_object *number(uint64_t value)
 {
@@ -57,20 +54,18 @@ static void add_number_label(struct labels *labels, const char *name, uint64_t v
     add_label(labels, name, text);
 }
 
-static void add_sample(const struct report *report, const char *name, const struct labels *labels,
-                       struct json_object *value)
+static void add_sample(const char *name, const struct labels *labels, struct json_object *value)
 {
     struct json_object *family;
-    if (!json_object_object_get_ex(report->families, name, &family)) {
+    if (!json_object_object_get_ex(families, name, &family)) {
         family = json_object_new_object();
-        json_add(report->families, name, family);
+        json_add(families, name, family);
     }
     json_add(family, labels->text, value);
 }
 
-static void add_rows(const struct report *report, struct json_object *object,
-                     const struct labels *labels, const struct statistics_row *row,
-                     const void *counts)
+static void add_rows(struct json_object *object, const struct labels *labels,
+                     const struct statistics_row *row, const void *counts)
 {
     for (; row->name != NULL; row++) {
         uint64_t value = statistics_number(row, counts);
@@ -81,12 +76,11 @@ static void add_rows(const struct report *report, struct json_object *object,
                  row->type == STATISTICS_FLAG     ? json_object_new_boolean(value != 0)
                  : row->type == STATISTICS_HEALTH ? json_text(trust)
                                                   : number(value));
-        add_sample(report, row->name, labels, number(value));
+        add_sample(row->name, labels, number(value));
     }
 }
 
-static struct json_object *add_slot(const struct report *report, struct labels labels,
-                                    const struct statistics_slot *slot)
+static struct json_object *add_slot(struct labels labels, const struct statistics_slot *slot)
 {
     struct json_object *object = json_object_new_object();
     struct json_object *drops = json_object_new_object();
@@ -95,18 +89,18 @@ static struct json_object *add_slot(const struct report *report, struct labels l
     json_add(object, "token", json_text(slot->token));
     add_number_label(&labels, "slot", slot->id);
     add_label(&labels, "token", slot->token);
-    add_rows(report, object, &labels, statistics_call_rows, &slot->calls);
-    add_rows(report, object, &labels, statistics_pool_rows, &slot->pool);
+    add_rows(object, &labels, statistics_call_rows, &slot->calls);
+    add_rows(object, &labels, statistics_pool_rows, &slot->pool);
     json_add(object, "call_ns", known_ns(statistics_call_ns(&slot->pool)));
     json_add(object, "saved_ns", known_ns(saved_ns));
     if (saved_ns != 0)
-        add_sample(report, "saved_seconds", &labels, json_decimal((double)saved_ns / NS_PER_S, 9));
+        add_sample("saved_seconds", &labels, json_decimal((double)saved_ns / NS_PER_S, 9));
     json_add(object, "drops", drops);
     for (unsigned i = 0; i < POOL_DROP_CAUSES; i++) {
         struct labels of_drop = labels;
         add_label(&of_drop, "cause", statistics_drop_words[i]);
         json_add(drops, statistics_drop_words[i], number(slot->pool.drops[i]));
-        add_sample(report, "drops", &of_drop, number(slot->pool.drops[i]));
+        add_sample("drops", &of_drop, number(slot->pool.drops[i]));
     }
     return object;
 }
@@ -124,7 +118,7 @@ static struct json_object *add_mechanism(struct labels *labels, uint64_t mechani
     return object;
 }
 
-static struct json_object *add_refusal(const struct report *report, struct labels labels,
+static struct json_object *add_refusal(struct labels labels,
                                        const struct statistics_refusal *refusal)
 {
     struct json_object *object = add_mechanism(&labels, refusal->mechanism);
@@ -135,16 +129,16 @@ static struct json_object *add_refusal(const struct report *report, struct label
     add_label(&labels, "rule", refusal->rule);
     add_label(&labels, "file", refusal->file);
     add_number_label(&labels, "line", refusal->line);
-    add_sample(report, "refusals", &labels, number(refusal->times));
+    add_sample("refusals", &labels, number(refusal->times));
     return object;
 }
 
-static struct json_object *add_use(const struct report *report, struct labels labels,
+static struct json_object *add_use(struct labels labels,
                                    const struct statistics_mechanism *mechanism)
 {
     struct json_object *object = add_mechanism(&labels, mechanism->type_plus_1 - 1);
     json_add(object, "calls", number(mechanism->calls));
-    add_sample(report, "mechanism_calls", &labels, number(mechanism->calls));
+    add_sample("mechanism_calls", &labels, number(mechanism->calls));
     return object;
 }
 
@@ -162,14 +156,14 @@ static void add_flag(struct json_object *object, struct labels *info, const char
     add_label(info, name, is ? "on" : "off");
 }
 
-static void add_proxy(const struct report *report, const struct counted_proxy *proxy)
+static void add_proxy(const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
-    bool mixes = stats_has(counters, STATISTICS_MIX_KERNEL);
+    bool mixes = (counters->flags & STATISTICS_MIX_KERNEL) != 0;
     struct json_object *object = json_object_new_object();
     struct json_object *unknown = json_object_new_object();
     struct labels own = {""}, labels;
-    json_object_array_add(report->processes, object);
+    json_object_array_add(processes, object);
     json_add(object, "pid", number((uint64_t)proxy->pid));
     add_number_label(&own, "pid", (uint64_t)proxy->pid);
     add_word(object, &own, "program", proxy->program);
@@ -177,75 +171,75 @@ static void add_proxy(const struct report *report, const struct counted_proxy *p
     labels = own;
     add_word(object, &labels, "target", counters->target);
     add_word(object, &labels, "version", counters->version);
-    add_flag(object, &labels, "pool", stats_has(counters, STATISTICS_POOL));
-    add_flag(object, &labels, "thread", stats_has(counters, STATISTICS_THREAD));
+    add_flag(object, &labels, "pool", counters->flags & STATISTICS_POOL);
+    add_flag(object, &labels, "thread", counters->flags & STATISTICS_THREAD);
     add_word(object, &labels, "mix", mixes ? "kernel" : "none");
     add_word(object, &labels, "policy", stats_policy_word(counters));
-    add_sample(report, "info", &labels, number(1));
-    add_rows(report, object, &own, statistics_process_rows, counters);
+    add_sample("info", &labels, number(1));
+    add_rows(object, &own, statistics_process_rows, counters);
 
     json_add(object, "slots", json_object_new_array());
     for (uint64_t i = 0; i < counters->slot_count; i++)
-        add_to(object, "slots", add_slot(report, own, &counters->slots[i]));
+        add_to(object, "slots", add_slot(own, &counters->slots[i]));
     labels = own;
     add_label(&labels, "slot", "unknown");
     add_label(&labels, "token", "");
-    add_rows(report, unknown, &labels, statistics_call_rows, &counters->unknown);
+    add_rows(unknown, &labels, statistics_call_rows, &counters->unknown);
     json_add(object, "unknown_slots", unknown);
 
     json_add(object, "refusals", json_object_new_array());
     labels = own;
     add_label(&labels, "policy", stats_policy_word(counters));
     for (uint64_t i = 0; i < counters->refusal_count; i++)
-        add_to(object, "refusals", add_refusal(report, labels, &counters->refusals[i]));
+        add_to(object, "refusals", add_refusal(labels, &counters->refusals[i]));
     json_add(object, "mechanisms", json_object_new_array());
     for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++)
-        add_to(object, "mechanisms", add_use(report, own, &counters->mechanisms[i]));
+        add_to(object, "mechanisms", add_use(own, &counters->mechanisms[i]));
 }
 
-static struct report make_report(const struct counted_list *list)
+static void make(const struct counted_list *list)
 {
-    struct report report = {json_object_new_array(), json_object_new_object()};
+    processes = json_object_new_array();
+    families = json_object_new_object();
     for (size_t i = 0; i < list->count; i++)
-        add_proxy(&report, &list->proxies[i]);
-    return report;
+        add_proxy(&list->proxies[i]);
 }
 
-void stats_json(FILE *out, const struct counted_list *list)
+void stats_json(const struct counted_list *list)
 {
     struct json_object *document = json_object_new_object();
-    struct report report = make_report(list);
     struct timespec now;
+    make(list);
     clock_gettime(CLOCK_REALTIME, &now);
     json_add(document, "time_seconds",
              json_decimal((double)now.tv_sec + (double)now.tv_nsec / NS_PER_S, 3));
-    json_add(document, "processes", report.processes);
+    json_add(document, "processes", processes);
     json_add(document, "forbidden_processes", number(list->forbidden));
     json_add(document, "strange_processes", number(list->strange));
-    json_write(out, document, JSON_ONE_LINE);
-    json_object_put(report.families);
+    json_write(document);
+    json_object_put(families);
 }
 
-static void put_families(FILE *out, const struct report *report, const struct statistics_row *row)
+static void put_families(const struct statistics_row *row)
 {
     for (; row->name != NULL; row++) {
         bool grows = row->type == STATISTICS_COUNTER;
         struct json_object *family;
-        if (!json_object_object_get_ex(report->families, row->name, &family))
+        if (!json_object_object_get_ex(families, row->name, &family))
             continue;
-        fprintf(out, "# TYPE p11_proxy_%s %s\n", row->name, grows ? "counter" : "gauge");
+        printf("# TYPE p11_proxy_%s %s\n", row->name, grows ? "counter" : "gauge");
         if (row->unit[0] != '\0')
-            fprintf(out, "# UNIT p11_proxy_%s %s\n", row->name, row->unit);
-        fprintf(out, "# HELP p11_proxy_%s %s\n", row->name, row->help);
+            printf("# UNIT p11_proxy_%s %s\n", row->name, row->unit);
+        printf("# HELP p11_proxy_%s %s\n", row->name, row->help);
         json_object_object_foreach(family, labels, value)
         {
-            fprintf(out, "p11_proxy_%s%s{%s} %s\n", row->name, grows ? "_total" : "", labels,
-                    json_object_to_json_string(value));
+            printf("p11_proxy_%s%s{%s} %s\n", row->name, grows ? "_total" : "", labels,
+                   json_object_to_json_string(value));
         }
     }
 }
 
-void stats_metrics(FILE *out, const struct counted_list *list)
+void stats_metrics(const struct counted_list *list)
 {
     static const struct statistics_row others[] = {
         {"info", STATISTICS_GAUGE, "", "", "1 for each process that uses the proxy.", 0},
@@ -256,12 +250,12 @@ void stats_metrics(FILE *out, const struct counted_list *list)
         {"mechanism_calls", STATISTICS_COUNTER, "", "",
          "Calls that name a mechanism and were answered with CKR_OK.", 0},
         {0}};
-    struct report report = make_report(list);
-    put_families(out, &report, statistics_process_rows);
-    put_families(out, &report, statistics_pool_rows);
-    put_families(out, &report, statistics_call_rows);
-    put_families(out, &report, others);
-    fputs("# EOF\n", out);
-    json_object_put(report.processes);
-    json_object_put(report.families);
+    make(list);
+    put_families(statistics_process_rows);
+    put_families(statistics_pool_rows);
+    put_families(statistics_call_rows);
+    put_families(others);
+    puts("# EOF");
+    json_object_put(processes);
+    json_object_put(families);
 }

@@ -56,16 +56,11 @@ uint64_t stats_saved_ns(const struct statistics_pool *pool)
     return saved_ns;
 }
 
-bool stats_has(const struct statistics *counters, enum statistics_flag flag)
-{
-    return (counters->flags & flag) != 0;
-}
-
 const char *stats_policy_word(const struct statistics *counters)
 {
-    return stats_has(counters, STATISTICS_AUDIT)    ? "audit"
-           : stats_has(counters, STATISTICS_POLICY) ? "enforce"
-                                                    : "none";
+    return counters->flags & STATISTICS_AUDIT    ? "audit"
+           : counters->flags & STATISTICS_POLICY ? "enforce"
+                                                 : "none";
 }
 
 const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
@@ -92,18 +87,18 @@ static int show(const struct request *what)
 {
     const struct timespec pause = {.tv_sec = what->period_ns / NS_PER_S,
                                    .tv_nsec = what->period_ns % NS_PER_S};
-    bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen(stdout);
+    bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen();
     struct counted_list list, before = {.count = 0};
     bool all_shown = counters_find(&list, what->pids, what->pids_count, stderr);
     int code;
     do {
         if (what->format == FORMAT_JSON)
-            stats_json(stdout, &list);
+            stats_json(&list);
         else if (what->format == FORMAT_METRICS)
-            stats_metrics(stdout, &list);
+            stats_metrics(&list);
         else {
             fputs(redraws ? DRAW_ANEW : "", stdout);
-            stats_table(stdout, &list, &before);
+            stats_table(&list, &before);
             fputs(what->watches && !redraws ? "\n" : "", stdout);
         }
         code = end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
@@ -140,14 +135,13 @@ int stats_command(int argc, char **argv)
         case 'f':
             what.format = word_number(optarg, "table, json, openmetrics");
             if (what.format < 0)
-                usage_error(argv[0], "--format is not table, json or openmetrics: '%s'",
-                                   optarg);
+                usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);
             break;
         case 'w':
             what.watches = true;
             if (optarg != NULL && !parse_period(optarg, &what.period_ns))
-                usage_error(
-                    argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'", optarg);
+                usage_error(argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'",
+                            optarg);
             break;
         default:
             common_option(option, argv[0], help, &(struct common_options){0});

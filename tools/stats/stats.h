@@ -9,8 +9,6 @@ enum { MECHANISM_BYTES = 64 };
 /* How long the draws that the pool served would have waited for the token, in ns. 0: not known. */
 uint64_t stats_saved_ns(const struct statistics_pool *pool);
 
-bool stats_has(const struct statistics *counters, enum statistics_flag flag);
-
 /* "enforce", "audit" or "none". */
 const char *stats_policy_word(const struct statistics *counters);
 
@@ -18,11 +16,11 @@ const char *stats_policy_word(const struct statistics *counters);
 const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES]);
 
 /* For people. before: what was found a while ago, for rates. */
-void stats_table(FILE *out, const struct counted_list *list, const struct counted_list *before);
+void stats_table(const struct counted_list *list, const struct counted_list *before);
 
 /* For programs: JSON, one object on one line, or OpenMetrics, which Prometheus' older text format can be
  * read as too. */
-void stats_json(FILE *out, const struct counted_list *list);
-void stats_metrics(FILE *out, const struct counted_list *list);
+void stats_json(const struct counted_list *list);
+void stats_metrics(const struct counted_list *list);
 
 #endif

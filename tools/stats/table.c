@@ -14,12 +14,7 @@ enum {
     LABEL_WIDTH = 20
 };
 
-/* A slot, and the same one as it was a while ago. */
-struct shown_slot {
-    const struct statistics_slot *now;
-    const struct statistics_slot *before; /* NULL: there are no rates */
-    double passed_s;
-};
+static double passed_s; /* since the time before, for rates */
 
 /* 1234567 as 1,234,567. */
 static const char *number(char text[NUMBER_BYTES], uint64_t value)
@@ -34,15 +29,14 @@ static const char *number(char text[NUMBER_BYTES], uint64_t value)
     return text;
 }
 
-/* A column. */
-static void put_number(FILE *out, bool known, uint64_t value)
+static void put_number(uint64_t value)
 {
     char text[NUMBER_BYTES];
-    fprintf(out, "%*s", NUMBER_WIDTH, known ? number(text, value) : "");
+    printf("%*s", NUMBER_WIDTH, number(text, value));
 }
 
 /* "12.3 ms", "2.1 h". */
-static void put_duration(FILE *out, double seconds)
+static void put_duration(double seconds)
 {
     static const struct {
         const char *word;
@@ -51,12 +45,19 @@ static void put_duration(FILE *out, double seconds)
     size_t unit = 0;
     while (unit < sizeof units / sizeof units[0] - 1 && seconds < units[unit].seconds)
         unit++;
-    fprintf(out, "%.1f %s", seconds / units[unit].seconds, units[unit].word);
+    printf("%.1f %s", seconds / units[unit].seconds, units[unit].word);
 }
 
-static void put_label(FILE *out, const char *label)
+static void put_label(const char *label)
 {
-    fprintf(out, "    %-*s", LABEL_WIDTH, label);
+    printf("    %-*s", LABEL_WIDTH, label);
+}
+
+static void put_count(const char *label, uint64_t value, const char *end)
+{
+    put_label(label);
+    put_number(value);
+    fputs(end, stdout);
 }
 
 static double draws_of(const struct statistics_slot *slot)
@@ -66,161 +67,135 @@ static double draws_of(const struct statistics_slot *slot)
 }
 
 /* What stands behind the numbers of some lines. */
-static void put_note(FILE *out, const char *name, const struct statistics_slot *slot)
+static void put_note(const char *name, const struct statistics_slot *slot)
 {
     if (strcmp(name, "pool_draws") == 0) {
         /* Rounded down, because 100 % means all. */
         unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws_of(slot));
-        fprintf(out, "   %u.%u %% of all draws", tenths / 10, tenths % 10);
+        printf("   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
         if (slot->pool.drops[i] != 0)
-            fprintf(out, "   %s %" PRIu64, statistics_drop_words[i],
-                    statistic_read(&slot->pool.drops[i]));
+            printf("   %s %" PRIu64, statistics_drop_words[i],
+                   statistic_read(&slot->pool.drops[i]));
     }
-}
-
-static uint64_t value_of(const struct statistics_row *row, const void *counts)
-{
-    return row != NULL ? statistics_number(row, counts) : 0;
 }
 
 /* A line for a count, bytes, or both, unless all of it is 0. Rows of one line follow each other, the count
  * first. */
-static void put_lines(FILE *out, const struct statistics_row *row, const struct shown_slot *slot,
+static void put_lines(const struct statistics_row *row, const struct statistics_slot *slot,
                       const void *now, const void *before)
 {
     for (; row->name != NULL; row++) {
-        const struct statistics_row *first = row, *count = row->unit[0] == '\0' ? row : NULL;
-        if (count != NULL && row[1].name != NULL && strcmp(row[1].line, row->line) == 0)
+        const struct statistics_row *first = row;
+        bool has_count = row->unit[0] == '\0';
+        if (has_count && row[1].name != NULL && strcmp(row[1].line, row->line) == 0)
             row++;
-        const struct statistics_row *bytes = row != count ? row : NULL;
-        uint64_t counted = value_of(count, now), byte_count = value_of(bytes, now);
-        if (row->line[0] == '\0' || (counted == 0 && byte_count == 0))
+        bool has_bytes = row->unit[0] != '\0';
+        uint64_t count = statistics_number(first, now), bytes = statistics_number(row, now);
+        if (row->line[0] == '\0' || (count == 0 && bytes == 0))
             continue;
-        put_label(out, row->line);
-        put_number(out, count != NULL, counted);
-        if (before != NULL) {
-            uint64_t was = value_of(count, before), more = counted > was ? counted - was : 0;
-            put_number(out, count != NULL, (uint64_t)((double)more / slot->passed_s + 0.5));
+        put_label(row->line);
+        if (has_count)
+            put_number(count);
+        else
+            printf("%*s", before != NULL ? 2 * NUMBER_WIDTH : NUMBER_WIDTH, "");
+        if (has_count && before != NULL) {
+            uint64_t was = statistics_number(first, before), more = count > was ? count - was : 0;
+            put_number((uint64_t)((double)more / passed_s + 0.5));
         }
-        if (bytes != NULL)
-            put_number(out, true, byte_count);
-        put_note(out, first->name, slot->now);
-        putc('\n', out);
+        if (has_bytes)
+            put_number(bytes);
+        put_note(first->name, slot);
+        putchar('\n');
     }
 }
 
-static void put_saved(FILE *out, const struct statistics_pool *pool)
+static void put_saved(const struct statistics_pool *pool)
 {
-    put_label(out, "saved");
+    put_label("saved");
     if (stats_saved_ns(pool) == 0) {
-        fputs("not known yet\n", out);
+        fputs("not known yet\n", stdout);
         return;
     }
-    fputs("about ", out);
-    put_duration(out, (double)stats_saved_ns(pool) / NS_PER_S);
-    fputs(" of waiting; a call to the token takes ", out);
-    put_duration(out, (double)statistics_call_ns(pool) / NS_PER_S);
-    putc('\n', out);
+    fputs("about ", stdout);
+    put_duration((double)stats_saved_ns(pool) / NS_PER_S);
+    fputs(" of waiting; a call to the token takes ", stdout);
+    put_duration((double)statistics_call_ns(pool) / NS_PER_S);
+    putchar('\n');
 }
 
-static void put_slot(FILE *out, const struct shown_slot *shown)
+static void put_slot(const struct statistics_slot *slot, const struct statistics_slot *before)
 {
-    const struct statistics_slot *slot = shown->now, *before = shown->before;
     const struct statistics_pool *pool = &slot->pool;
     bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
-    fprintf(out, "  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id),
-            labelled ? ", token '" : "", slot->token, labelled ? "'" : "", any ? "" : ": no draws");
+    printf("  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id), labelled ? ", token '" : "",
+           slot->token, labelled ? "'" : "", any ? "" : ": no draws");
     if (!any)
         return;
     if (pool->trust != STATISTICS_TRUSTED)
-        fprintf(out, "    %s%s%s\n", wants_colour(out) ? "\033[1;31m" : "",
-                pool->trust == STATISTICS_SUSPECT
-                    ? "SUSPECT: its last random bytes failed the health test"
-                    : "FAILED the health test twice in a row: no random bytes until C_Finalize",
-                wants_colour(out) ? "\033[0m" : "");
-    put_label(out, "");
-    fprintf(out, "%*s", NUMBER_WIDTH, "calls");
+        printf("    %s%s%s\n", wants_colour() ? "\033[1;31m" : "",
+               pool->trust == STATISTICS_SUSPECT
+                   ? "SUSPECT: its last random bytes failed the health test"
+                   : "FAILED the health test twice in a row: no random bytes until C_Finalize",
+               wants_colour() ? "\033[0m" : "");
+    put_label("");
+    printf("%*s", NUMBER_WIDTH, "calls");
     if (before != NULL)
-        fprintf(out, "%*s", NUMBER_WIDTH, "calls/s");
-    fprintf(out, "%*s\n", NUMBER_WIDTH, "bytes");
-    put_lines(out, statistics_pool_rows, shown, pool, before != NULL ? &before->pool : NULL);
-    put_lines(out, statistics_call_rows, shown, &slot->calls,
-              before != NULL ? &before->calls : NULL);
+        printf("%*s", NUMBER_WIDTH, "calls/s");
+    printf("%*s\n", NUMBER_WIDTH, "bytes");
+    put_lines(statistics_pool_rows, slot, pool, before != NULL ? &before->pool : NULL);
+    put_lines(statistics_call_rows, slot, &slot->calls, before != NULL ? &before->calls : NULL);
     if (pool->pool_draws > 0)
-        put_saved(out, pool);
+        put_saved(pool);
 }
 
-static void put_refusals(FILE *out, const struct statistics *counters)
+static void put_refusals(const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
     if (counters->refusal_count > 0)
-        fprintf(out, "  %s\n",
-                stats_has(counters, STATISTICS_AUDIT) ? "would be refused" : "refused");
+        printf("  %s\n", (counters->flags & STATISTICS_AUDIT) ? "would be refused" : "refused");
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
-        put_label(out, stats_mechanism(refusal->mechanism, name));
-        put_number(out, true, refusal->times);
-        fprintf(out, "   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
-                statistic_read(&refusal->line));
+        put_count(stats_mechanism(refusal->mechanism, name), refusal->times, "   by ");
+        printf("'%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
+               statistic_read(&refusal->line));
     }
 }
 
-static void put_uses(FILE *out, const char *name, uint64_t calls)
-{
-    put_label(out, name);
-    put_number(out, true, calls);
-    putc('\n', out);
-}
-
-static void put_mechanisms(FILE *out, const struct statistics *counters)
+static void put_mechanisms(const struct statistics *counters)
 {
     const struct statistics_mechanism *mechanism = counters->mechanisms;
     char name[MECHANISM_BYTES];
     if (mechanism->type_plus_1 != 0)
-        fputs("  mechanisms used\n", out);
+        fputs("  mechanisms used\n", stdout);
     for (size_t i = 0; i < STATISTICS_MECHANISMS && mechanism[i].type_plus_1 != 0; i++)
-        put_uses(out, stats_mechanism(mechanism[i].type_plus_1 - 1, name), mechanism[i].calls);
+        put_count(stats_mechanism(mechanism[i].type_plus_1 - 1, name), mechanism[i].calls, "\n");
     if (counters->other_mechanism_calls != 0)
-        put_uses(out, "others", counters->other_mechanism_calls);
+        put_count("others", counters->other_mechanism_calls, "\n");
 }
 
-static void put_head(FILE *out, const struct counted_proxy *proxy)
+static void put_head(const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
-    bool pool = stats_has(counters, STATISTICS_POOL), coloured = wants_colour(out);
+    bool pool = (counters->flags & STATISTICS_POOL), coloured = wants_colour();
     char text[NUMBER_BYTES];
-    fprintf(out, "%sprocess %ld (%s)%s, p11-proxy %s for ", coloured ? "\033[1m" : "",
-            (long)proxy->pid, proxy->program, coloured ? "\033[0m" : "", counters->version);
-    put_duration(out, now_s > started_s ? (double)(now_s - started_s) : 1);
-    fprintf(out, "\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s",
-            counters->module, counters->target,
-            !pool                                    ? "off"
-            : stats_has(counters, STATISTICS_THREAD) ? "filled by a background thread"
-                                                     : "filled on the application's own calls",
-            pool && stats_has(counters, STATISTICS_MIX_KERNEL) ? "; mixed with the kernel's bytes"
-                                                               : "",
-            stats_policy_word(counters));
+    printf("%sprocess %ld (%s)%s, p11-proxy %s for ", coloured ? "\033[1m" : "", (long)proxy->pid,
+           proxy->program, coloured ? "\033[0m" : "", counters->version);
+    put_duration(now_s > started_s ? (double)(now_s - started_s) : 1);
+    printf("\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s", counters->module,
+           counters->target,
+           !pool                                   ? "off"
+           : (counters->flags & STATISTICS_THREAD) ? "filled by a background thread"
+                                                   : "filled on the application's own calls",
+           pool && (counters->flags & STATISTICS_MIX_KERNEL) ? "; mixed with the kernel's bytes"
+                                                             : "",
+           stats_policy_word(counters));
     if (counters->refused > 0)
-        fprintf(out, "; %s %s call%s",
-                stats_has(counters, STATISTICS_AUDIT) ? "would refuse" : "refused",
-                number(text, counters->refused), counters->refused == 1 ? "" : "s");
-    putc('\n', out);
-}
-
-/* Slots keep their places while a process counts. */
-static struct shown_slot show_slot(const struct counted_proxy *proxy,
-                                   const struct counted_proxy *before, uint64_t place)
-{
-    const struct statistics *was = before != NULL ? before->counters : NULL;
-    struct shown_slot shown = {.now = &proxy->counters->slots[place]};
-    if (was != NULL && place < was->slot_count && was->slots[place].id == shown.now->id) {
-        shown.before = &was->slots[place];
-        shown.passed_s = (double)(proxy->read_ns - before->read_ns + 1) / NS_PER_S;
-    }
-    return shown;
+        printf("; %s %s call%s", (counters->flags & STATISTICS_AUDIT) ? "would refuse" : "refused",
+               number(text, counters->refused), counters->refused == 1 ? "" : "s");
+    putchar('\n');
 }
 
 /* The same proxy as it was a while ago. */
@@ -236,23 +211,25 @@ static const struct counted_proxy *find(const struct counted_list *list,
     return NULL;
 }
 
-void stats_table(FILE *out, const struct counted_list *list, const struct counted_list *before)
+void stats_table(const struct counted_list *list, const struct counted_list *before)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct counted_proxy *proxy = &list->proxies[i], *was = find(before, proxy);
         const struct statistics *counters = proxy->counters;
-        fputs(i > 0 ? "\n" : "", out);
-        put_head(out, proxy);
+        fputs(i > 0 ? "\n" : "", stdout);
+        put_head(proxy);
+        passed_s = was != NULL ? (double)(proxy->read_ns - was->read_ns + 1) / NS_PER_S : 0;
         for (uint64_t place = 0; place < counters->slot_count; place++) {
-            struct shown_slot shown = show_slot(proxy, was, place);
-            put_slot(out, &shown);
+            /* Slots keep their places while a process counts. */
+            bool had = was != NULL && place < was->counters->slot_count &&
+                       was->counters->slots[place].id == counters->slots[place].id;
+            put_slot(&counters->slots[place], had ? &was->counters->slots[place] : NULL);
         }
         if (counters->unknown.token_draws + counters->unknown.failed_draws > 0) {
-            struct shown_slot shown = {.now = NULL};
-            fputs("  sessions of unknown slots\n", out);
-            put_lines(out, statistics_call_rows, &shown, &counters->unknown, NULL);
+            puts("  sessions of unknown slots");
+            put_lines(statistics_call_rows, NULL, &counters->unknown, NULL);
         }
-        put_refusals(out, counters);
-        put_mechanisms(out, counters);
+        put_refusals(counters);
+        put_mechanisms(counters);
     }
 }
