@@ -102,13 +102,15 @@ static uintptr_t this_thread(void)
 
 unsigned random_call_begin(void)
 {
-    uintptr_t thread = this_thread(), empty = 0;
+    uintptr_t thread = this_thread();
     unsigned place = 0;
     atomic_fetch_add(&random_calls->count, 1);
-    while (place < RANDOM_CALLS &&
-           !atomic_compare_exchange_strong(&random_calls->threads[place], &empty, thread)) {
-        place++;
-        empty = 0;
+    for (; place < RANDOM_CALLS; place++) {
+        _Atomic uintptr_t *at = &random_calls->threads[place];
+        /* Looked at first, because an exchange takes the cache line from other threads even if it fails. */
+        uintptr_t empty = atomic_load_explicit(at, memory_order_relaxed);
+        if (empty == 0 && atomic_compare_exchange_strong(at, &empty, thread))
+            break;
     }
     return place;
 }
