@@ -267,7 +267,6 @@ CK_RV own_C_Finalize(CK_VOID_PTR pReserved, const struct p11_functions *function
 CK_RV own_C_GetInfo(CK_INFO_PTR pInfo, const struct p11_functions *functions)
 {
     CK_RV rv = functions->C_GetInfo(pInfo);
-    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
-        slots_invalidate(SLOT_FINALIZED);
+    slot_note_code(NULL, rv);
     return rv;
 }

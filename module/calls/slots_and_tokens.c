@@ -5,15 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "calls/own.h"
 #include "guard/guard.h"
 #include "random/fill_session.h"
 #include "state/counters.h"
 #include "state/settings.h"
-
-/* A token that opens or closes the filler's session for longer hangs, and the application has not asked for that. */
-static const int64_t TRANSITION_WAIT_NS = 1 * NS_PER_S;
 
 /* Slots that are not listed have lost their token, or are gone themselves. */
 static void note_listed(const CK_SLOT_ID *listed, CK_ULONG count)
@@ -34,8 +30,7 @@ CK_RV own_C_GetSlotList(CK_BBOOL tokenPresent, CK_SLOT_ID_PTR pSlotList, CK_ULON
     CK_RV rv = functions->C_GetSlotList(tokenPresent, pSlotList, pulCount);
     if (rv == CKR_OK && pSlotList != NULL && pulCount != NULL)
         note_listed(pSlotList, *pulCount);
-    if (rv == CKR_CRYPTOKI_NOT_INITIALIZED)
-        slots_invalidate(SLOT_FINALIZED);
+    slot_note_code(NULL, rv);
     return rv;
 }
 
@@ -44,7 +39,7 @@ CK_RV own_C_GetSlotInfo(CK_SLOT_ID slotID, CK_SLOT_INFO_PTR pInfo,
 {
     CK_RV rv = functions->C_GetSlotInfo(slotID, pInfo);
     bool empty = rv == CKR_OK && pInfo != NULL && (pInfo->flags & CKF_TOKEN_PRESENT) == 0;
-    slots_note_code(slotID, empty ? CKR_TOKEN_NOT_PRESENT : rv);
+    slot_note_code(slot_find(slotID), empty ? CKR_TOKEN_NOT_PRESENT : rv);
     return rv;
 }
 
@@ -54,7 +49,7 @@ CK_RV own_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR p
     CK_RV rv = functions->C_WaitForSlotEvent(flags, pSlot, pReserved);
     /* A token came or went. Either way what was there is there no longer. */
     if (rv == CKR_OK && pSlot != NULL)
-        slots_note_code(*pSlot, CKR_TOKEN_NOT_PRESENT);
+        slot_note_code(slot_find(*pSlot), CKR_TOKEN_NOT_PRESENT);
     return rv;
 }
 
@@ -64,37 +59,23 @@ static void subtract_one(CK_ULONG *count)
         --*count;
 }
 
-/* Again if the filler's session was opened or closed while the token counted, but not for ever. */
-static CK_RV count_without_filler(struct slot *slot, CK_TOKEN_INFO_PTR info,
-                                  const struct p11_functions *functions)
-{
-    struct fill_session_view before, after;
-    CK_RV rv;
-    int64_t until_ns = clock_exact_ns() + TRANSITION_WAIT_NS;
-    int tries = 0;
-    do {
-        before = fill_session_view(slot, until_ns);
-        rv = functions->C_GetTokenInfo(slot->id, info);
-        after = fill_session_view(slot, /* until_ns= */ 0);
-    } while (rv == CKR_OK && (before.session != after.session || after.in_transition) &&
-             ++tries < 4);
-    if (rv != CKR_OK || info == NULL || before.session == CK_INVALID_HANDLE)
-        return rv;
-    subtract_one(&info->ulSessionCount);
-    if (before.is_read_write)
-        subtract_one(&info->ulRwSessionCount);
-    return rv;
-}
-
 CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo,
                          const struct p11_functions *functions)
 {
-    struct slot *slot = is_recursive() ? NULL : slot_find(slotID);
-    CK_RV rv = slot != NULL ? count_without_filler(slot, pInfo, functions)
-                            : functions->C_GetTokenInfo(slotID, pInfo);
-    if (rv == CKR_OK && pInfo != NULL && !is_recursive())
+    bool recursive = is_recursive(), is_open = false, is_read_write = false;
+    struct slot *slot = recursive ? NULL : slot_find(slotID);
+    if (slot != NULL)
+        fill_session_hold(slot, &is_open, &is_read_write);
+    CK_RV rv = functions->C_GetTokenInfo(slotID, pInfo);
+    if (slot != NULL)
+        fill_session_resume();
+    if (rv == CKR_OK && pInfo != NULL && is_open)
+        subtract_one(&pInfo->ulSessionCount);
+    if (rv == CKR_OK && pInfo != NULL && is_open && is_read_write)
+        subtract_one(&pInfo->ulRwSessionCount);
+    if (rv == CKR_OK && pInfo != NULL && !recursive)
         count_token(slot_add(slotID), pInfo->label);
-    slots_note_code(slotID, rv);
+    slot_note_code(slot_find(slotID), rv);
     return rv;
 }
 
@@ -110,7 +91,7 @@ CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen
         slot_invalidate(slot, SLOT_TOKEN_INITIALIZED);
         count_pool(slot);
     }
-    slots_note_code(slotID, rv);
+    slot_note_code(slot, rv);
     fill_session_resume();
     return rv;
 }
@@ -162,7 +143,7 @@ CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanism
     bool forwards = policy == NULL || pulCount == NULL;
     CK_RV rv = forwards ? functions->C_GetMechanismList(slotID, pMechanismList, pulCount)
                         : fetch_shown(policy, functions, slotID, &shown, &count);
-    slots_note_code(slotID, rv);
+    slot_note_code(slot_find(slotID), rv);
     if (!forwards && rv == CKR_OK) {
         if (pMechanismList != NULL && *pulCount < count)
             rv = CKR_BUFFER_TOO_SMALL;
@@ -194,7 +175,7 @@ CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHA
     if (policy != NULL && is_hidden(policy, type))
         return CKR_MECHANISM_INVALID;
     CK_RV rv = functions->C_GetMechanismInfo(slotID, type, pInfo);
-    slots_note_code(slotID, rv);
+    slot_note_code(slot_find(slotID), rv);
     if (policy == NULL || rv != CKR_OK || pInfo == NULL)
         return rv;
     for (int use = 0; use < USES; use++)

@@ -15,6 +15,7 @@ static const int64_t LOOK_AGAIN_AFTER_NS = 10 * NS_PER_MS;
 /* Longer than a call of the filler's to a token that is well; see sizing.c. */
 static const int64_t FORK_WAIT_NS = 250 * NS_PER_MS;
 static const int64_t EXIT_WAIT_NS = 1 * NS_PER_S;
+static const int64_t TRANSITION_WAIT_NS = 1 * NS_PER_S;
 
 /* The filler opens none unless the token has so many more than the application has open. */
 enum { SESSIONS_TO_SPARE = 2 };
@@ -326,12 +327,13 @@ bool fill_sessions_release_all(void)
     return close_sessions(NULL, clock_exact_ns() + REOPEN_AFTER_NS);
 }
 
-struct fill_session_view fill_session_view(const struct slot *slot, int64_t until_ns)
+void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_write)
 {
     const struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
-    wait_while_locked(&state->in_transition, s, until_ns);
-    struct fill_session_view view = {s->handle, s->is_read_write, state->in_transition == s};
+    state->suspended++;
+    wait_while_locked(&state->in_transition, s, clock_exact_ns() + TRANSITION_WAIT_NS);
+    *is_open = s->handle != CK_INVALID_HANDLE;
+    *is_read_write = s->is_read_write;
     pthread_mutex_unlock(&state->lock);
-    return view;
 }

@@ -42,15 +42,9 @@ static inline CK_SESSION_HANDLE fill_session_hide(CK_SESSION_HANDLE handle)
                                                                  : fill_session_look_up(handle);
 }
 
-/* What C_GetTokenInfo must not count. */
-struct fill_session_view {
-    CK_SESSION_HANDLE session; /* CK_INVALID_HANDLE: none */
-    bool is_read_write;
-    bool in_transition; /* it is being opened or closed: the token may count it or not */
-};
-
-/* As it is now, or as soon as it is not in transition, at the latest at until_ns of clock_exact_ns(). */
-struct fill_session_view fill_session_view(const struct slot *slot, int64_t until_ns);
+/* Before C_GetTokenInfo, which must not count the session: keeps it as it is until fill_session_resume(), and tells
+ * whether it is open. Waits for at most a second while it is being opened or closed. */
+void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_write);
 
 /* The token gave this handle to the application, so it had lost the session of that handle. */
 void fill_session_was_lost(CK_SESSION_HANDLE handle);
