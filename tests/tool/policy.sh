@@ -17,32 +17,24 @@ check_module_option policy
 configure
 check "no policy: it says so"              says 0 "policy: none" "$TOOL" policy
 check "no policy: everything is permitted" says 0 "permitted  MD5" "$TOOL" policy MD5
-check "no policy: unknown stays unknown"   says 2 "unknown    MD55" "$TOOL" policy MD55
 check_json "no policy: --json"             0 '.policy == "none" and .items == []' "$TOOL" policy --json
 
 configure 'x-disabled-algorithms: MD5, RSA keySize < 2048, secp192r1, EC keySize < 224, anon, 0x80001234'
 place=$P11_PROXY_CONFIG:4
 check "the policy as text"              says 0 "denies CKM_MD5_RSA_PKCS" "$TOOL" policy
 check "a name that is listed"           says 1 "refused    MD5, by $place: MD5" "$TOOL" policy MD5
-check "in any case"                     says 1 "refused    md5, by" "$TOOL" policy md5
 check "a name that has one as its part" says 1 "refused    MD5withRSA, by $place: MD5" "$TOOL" policy MD5withRSA
 check "a mechanism's name"              says 1 "refused    CKM_MD5, by $place: MD5" "$TOOL" policy CKM_MD5
 check "a mechanism's number"            says 1 "refused    0x210, by $place: MD5" "$TOOL" policy 0x210
-check "in decimal"                      says 1 "refused    528, by $place: MD5" "$TOOL" policy 528
-check "a vendor's number"               says 1 "refused    0x80001234, by" "$TOOL" policy 0x80001234
 check "another vendor's number"         says 0 "permitted  0x80001235" "$TOOL" policy 0x80001235
 check "a curve"                         says 1 "refused    secp192r1, by $place: secp192r1" "$TOOL" policy secp192r1
-check "a curve by its OID"              says 1 "by $place: secp192r1" "$TOOL" policy 1.2.840.10045.3.1.1
 check "a curve that is too small"       says 1 "by $place: EC keySize < 224" "$TOOL" policy secp160r1
-check "a curve that is large enough"    says 0 "permitted  secp256r1" "$TOOL" policy secp256r1
 check "sizes are told"                  says 0 "CKM_RSA_PKCS, with keys of 2048 bits and more" \
     "$TOOL" policy CKM_RSA_PKCS
 check "of a whole family, too"          says 0 "permitted  RSA, with keys of 2048 bits and more" "$TOOL" policy RSA
 check "what is refused of a permitted name" says 0 "except CKM_MD5_RSA_PKCS, by $place: MD5" "$TOOL" policy RSA
 check "a listed name without effect"    says 0 "no effect  anon, a part of TLS cipher suites, in $place: anon" "$TOOL" policy anon
-check "another such name is not listed" says 0 "permitted  NULL" "$TOOL" policy NULL
 check "keys of a curve are told"        says 0 "except keys, by $place: EC keySize < 224" "$TOOL" policy EC
-check "paddings are no algorithms"      says 0 "permitted  AES/CBC/PKCS5Padding" "$TOOL" policy AES/CBC/PKCS5Padding
 check "an unknown name has a neighbour" says 2 "unknown    SHA257 (nearest: SHA256)" "$TOOL" policy SHA257
 check "of several one refused: 1"       exits 1 "$TOOL" policy AES MD5
 check "of several one unknown: 2"       exits 2 "$TOOL" policy MD5 SHA257 AES
@@ -63,19 +55,14 @@ check_json "--json of the policy" 0 \
 check_json "--json of names" 2 \
     '.[0].verdict == "refused" and .[0].rule.line == 4 and .[1].verdict == "permitted" and
      .[2].verdict == "unknown" and .[3].min_key_bits == 2048' "$TOOL" policy --json MD5 AES SHA257 CKM_RSA_PKCS
-check_json "--json of a name without effect" 0 \
-    '.[0].verdict == "no effect" and (.[0].no_effect | contains("TLS")) and .[0].rule.text == "anon"' \
-    "$TOOL" policy --json anon
 
 # Each listed beside MD5; none of them is said to be refused.
-for name in AES/ECB ffdhe2048 SHA256withRSA/PSS AES_256_GCM RC2_CBC_40 TLS_AES_128_CCM_SHA256; do
+for name in AES/ECB ffdhe2048 SHA256withRSA/PSS; do
     configure "x-disabled-algorithms: MD5, $name"
     check "listed in vain: $name" says 0 "no effect  $name, " "$TOOL" policy "$name"
 done
 configure 'x-disabled-algorithms: MD5, SHA1 jdkCA & usage TLSServer'
 check "a condition on certificates" says 0 "no effect  SHA1, a condition on certificates" "$TOOL" policy SHA1
-configure 'x-disabled-algorithms: anon, NULL'
-check "nothing takes effect" complains 2 "lists nothing that takes effect" "$TOOL" policy
 printf 'jdk.crypto.disabledAlgorithms=MessageDigest.MD5, Cipher.RSA/ECB/PKCS1Padding\n' >"$scratch/list"
 configure "x-disabled-algorithms-file: $scratch/list"
 check "a service's digest"          says 1 "refused    CKM_MD5, by $scratch/list:1:" "$TOOL" policy CKM_MD5
@@ -83,7 +70,6 @@ check "a service's mechanism"       says 0 "except CKM_RSA_PKCS for some uses" "
 
 configure 'x-disabled-algorithms: EC'
 check "a name of which nothing is left" says 1 "refused    SHA256withECDSA, by $place: EC" "$TOOL" policy SHA256withECDSA
-check "a family of which nothing is left" says 1 "refused    ECDSA, by $place: EC" "$TOOL" policy ECDSA
 
 configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
 check "audit permits and says what would be" says 0 "enforce would refuse it, by $place: MD5" "$TOOL" policy MD5
