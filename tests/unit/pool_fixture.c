@@ -3,20 +3,15 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "../targets/words.h"
 
 _Atomic int64_t now_ns, wall_ahead_ns;
 unsigned looks_before_pause;
 int madvise_answer;
-bool droppable_fails;
 _Atomic bool yielded;
 _Atomic uint64_t *droppable_page;
 
@@ -71,12 +66,8 @@ int __wrap_madvise(void *memory, size_t len_bytes, int advice)
 void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset)
 {
     enum { DROPPABLE = 0x08, TYPE = 0x0f };
-    bool droppable = (flags & TYPE) == DROPPABLE;
-    void *memory = MAP_FAILED;
-    errno = ENOMEM;
-    if (!droppable || !droppable_fails)
-        memory = __real_mmap64(at, len_bytes, protection, flags, fd, offset);
-    if (droppable)
+    void *memory = __real_mmap64(at, len_bytes, protection, flags, fd, offset);
+    if ((flags & TYPE) == DROPPABLE)
         droppable_page = memory == MAP_FAILED ? NULL : memory;
     return memory;
 }
@@ -104,19 +95,6 @@ struct pool_counts counts(void)
     struct pool_counts now;
     pool_count(pool, &now);
     return now;
-}
-
-uint64_t draws_of_slices(void)
-{
-    uint64_t draws = 0;
-    for (size_t i = 0; i < POOL_SLICES; i++)
-        draws += atomic_load(&lines[i].draws);
-    return draws;
-}
-
-uint64_t draws_of_ring(void)
-{
-    return atomic_load(&lines[POOL_SLICES].draws);
 }
 
 uint64_t drawn_bytes(void)
@@ -163,22 +141,17 @@ uint8_t stream_byte(size_t position)
     return bytes[position % WORD_BYTES];
 }
 
-size_t fetch_most(struct pool *into, size_t most_bytes, size_t caller_bytes)
+size_t fetch(size_t caller_bytes)
 {
     struct pool_fetch f;
     uint8_t caller_buf[POOL_TAKE_MAX];
-    if (!pool_fetch_begin(into, most_bytes, caller_bytes, &f))
+    if (!pool_fetch_begin(pool, SIZE_MAX, caller_bytes, &f))
         return 0;
     token_writes(f.bytes, f.len_bytes);
     size_t good = f.len_bytes / WORD_BYTES * WORD_BYTES;
-    if (pool_fetch_end(into, &f, good, caller_buf, caller_bytes) != caller_bytes)
+    if (pool_fetch_end(pool, &f, good, caller_buf, caller_bytes) != caller_bytes)
         ck_abort_msg("a fetch gave its caller too little");
     return good - caller_bytes;
-}
-
-size_t fetch(size_t caller_bytes)
-{
-    return fetch_most(pool, SIZE_MAX, caller_bytes);
 }
 
 void raise_target(size_t target_bytes)
@@ -192,18 +165,6 @@ void raise_target(size_t target_bytes)
 enum pool_answer take(unsigned slice, uint8_t *buf, size_t len_bytes)
 {
     return pool_take(pool, slice, clock_ticks_ns(), buf, len_bytes);
-}
-
-size_t take_all(size_t piece_bytes)
-{
-    uint8_t piece[POOL_TAKE_MAX];
-    size_t got = 0;
-    while (take(0, piece, piece_bytes) != POOL_MISS) {
-        if (piece_bytes % WORD_BYTES == 0)
-            ck_assert_uint_eq(serve_words(piece, piece_bytes), 0);
-        got += piece_bytes;
-    }
-    return got;
 }
 
 size_t serve_words(const uint8_t *bytes, size_t len_bytes)
@@ -243,25 +204,4 @@ size_t words_in_memory(void)
         found += word_read(at, &word) && word.counter <= words_made;
     }
     return found;
-}
-
-pid_t copy_process(int way)
-{
-    pid_t copy = way == 0   ? fork()
-                 : way == 1 ? _Fork()
-                            : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-    if (copy == 0) {
-        signal(SIGALRM, SIG_DFL); /* Check's handler ends the test */
-        alarm(CHILD_HANGS_S);
-    } else {
-        ck_assert_int_gt(copy, 0);
-    }
-    return copy;
-}
-
-void expect_success(pid_t copy)
-{
-    int status = 0;
-    ck_assert_int_eq(waitpid(copy, &status, 0), copy);
-    ck_assert_msg(status == 0, "the copy of the process ended with status 0x%x", (unsigned)status);
 }

@@ -19,8 +19,7 @@ static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() s
 extern _Atomic int64_t now_ns, wall_ahead_ns;
 extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
 extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
-extern bool droppable_fails;
-extern _Atomic bool yielded;             /* a thread has called sched_yield() */
+extern _Atomic bool yielded;        /* a thread has called sched_yield() */
 extern _Atomic uint64_t *droppable_page; /* the pool's */
 
 static const int64_t PAUSE_NS = NS_PER_S;
@@ -37,9 +36,6 @@ struct pool_counts counts(void);
 /* pool_take() at the time of now_ns. */
 enum pool_answer take(unsigned slice, uint8_t *buf, size_t len_bytes);
 
-/* Draws that were served, by slices and by the ring. */
-uint64_t draws_of_slices(void);
-uint64_t draws_of_ring(void);
 uint64_t drawn_bytes(void);
 
 /* What was fetched and neither drawn, dropped nor expired. */
@@ -52,32 +48,16 @@ void token_writes(uint8_t *bytes, size_t len_bytes);
 size_t token_made(void);
 uint8_t stream_byte(size_t position);
 
-/* One fetch of at most most_bytes in whole words, all good. Returns how many bytes it left in the pool for later. */
-size_t fetch_most(struct pool *into, size_t most_bytes, size_t caller_bytes);
-
-/* The same, as much as there is demand for. */
+/* One fetch of as much as there is demand for, all good. Returns how many bytes it left in the pool for later. */
 size_t fetch(size_t caller_bytes);
 
 /* Fetches until the pool's target is at least target_bytes and the pool is not low. */
 void raise_target(size_t target_bytes);
-
-/* Takes pieces from slice 0 until too little is left; returns how many bytes came, each of them checked to be a word's. */
-size_t take_all(size_t piece_bytes);
 
 /* Marks all words in bytes as served. Returns how many there are that are no words or were served before. Any thread. */
 size_t serve_words(const uint8_t *bytes, size_t len_bytes);
 
 /* The token's words that can be found in the pool's memory, at any alignment. */
 size_t words_in_memory(void);
-
-/* An assertion of Check's takes locks, which another thread may have held in the parent: a copy makes none, and these
- * helpers make none while all is well. */
-
-/* Copies the process by fork (0), _Fork (1) or raw clone (2). The copy ends itself if it hangs. */
-enum { WAYS_TO_FORK = 3 };
-pid_t copy_process(int way);
-
-/* Waits for the copy's end and demands that it is 0. */
-void expect_success(pid_t copy);
 
 #endif
