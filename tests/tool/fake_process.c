@@ -34,97 +34,62 @@ static bool asked(const char *word)
     return false;
 }
 
-#define SET_TEXT(to, text) snprintf(to, sizeof(to), "%s", text)
-
-static void refuse(struct statistics_refusal *refusal, uint64_t mechanism, const char *rule,
-                   uint64_t line, uint64_t times)
-{
-    statistic_set(&refusal->mechanism, mechanism);
-    statistic_set(&refusal->times, times);
-    statistic_set(&refusal->line, line);
-    SET_TEXT(refusal->file, RULES_FILE);
-    SET_TEXT(refusal->rule, rule);
-}
-
-static void use(struct statistics_mechanism *mechanism, uint64_t type, uint64_t calls)
-{
-    statistic_set(&mechanism->type_plus_1, type + 1);
-    statistic_set(&mechanism->calls, calls);
-}
-
-static void time_fills(struct statistics_time *time, uint64_t least_ns, uint64_t times)
-{
-    statistic_set(&time->least_ns, least_ns);
-    statistic_set(&time->times, times);
-}
-
 /* 2,000,000 draws of 32 bytes from the pool, 800 by the token, 6 failed: 32 bytes cost 1 ms. */
-static void fill_slot(struct statistics_slot *slot)
-{
-    statistic_set(&slot->id, 7);
-    SET_TEXT(slot->token, "first token");
-    statistic_set(&slot->calls.token_draws, 800);
-    statistic_set(&slot->calls.token_drawn_bytes, 25600);
-    statistic_set(&slot->calls.failed_draws, 6);
-    statistic_set(&slot->calls.calls, 14011);
-    statistic_set(&slot->calls.called_bytes, 65536000);
-    statistic_set(&slot->calls.failed_calls, 7);
-    statistic_set(&slot->pool.chunk_bytes, 16384);
-    time_fills(&slot->pool.fill_times[5], 1000000, 9); /* up to 32 bytes */
-    time_fills(&slot->pool.fill_times[14], 1000000, 9);
-    statistic_set(&slot->pool.pool_draws, 500000);
-    statistic_set(&slot->pool.pool_drawn_bytes, 16000000);
-    statistic_set(&slot->pool.lines[0].draws, 1000000);
-    statistic_set(&slot->pool.lines[0].drawn_bytes, 32000000);
-    statistic_set(&slot->pool.lines[63].draws, 500000);
-    statistic_set(&slot->pool.lines[63].drawn_bytes, 16000000);
-    statistic_set(&slot->pool.level_bytes, 16384);
-    statistic_set(&slot->pool.capacity_bytes, 65536);
-    statistic_set(&slot->pool.missed_draws, 12);
-    statistic_set(&slot->pool.fills, 4000);
-    statistic_set(&slot->pool.filled_bytes, 64000000 + 1234 + 5678 + 8192);
-    statistic_set(&slot->pool.expired_bytes, 1234);
-    statistic_set(&slot->pool.dropped_bytes, 5678);
-    statistic_set(&slot->pool.alarms, 1);
-    statistic_set(&slot->pool.drops[POOL_DROP_SEED], 3);
-    statistic_set(&slot->pool.drops[POOL_DROP_LOGIN], 2);
-    statistic_set(&slot->pool.locked, 1);
-    statistic_set(&slot->pool.droppable, 1);
-}
-
 static void fill(struct statistics *all)
 {
     all->layout = asked("layout") ? STATISTICS_LAYOUT + 1 : STATISTICS_LAYOUT;
     all->size_bytes = sizeof *all;
-    statistic_set(&all->pid, (uint64_t)getpid());
-    statistic_set(&all->started_seconds, (uint64_t)time(NULL) - 7500);
-    SET_TEXT(all->version, "9.8.7");
-    SET_TEXT(all->target, "/usr/lib/target.so");
-    statistic_set(&all->flags, (asked("audit") ? STATISTICS_AUDIT : STATISTICS_POLICY) |
-                                   STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL);
-    fill_slot(&all->slots[0]);
-    statistic_set(&all->slots[1].id, 8); /* nothing was asked of it */
-    SET_TEXT(all->slots[1].token, "second token");
-    statistic_set(&all->slot_count, 2);
-    statistic_set(&all->unknown.failed_draws, 4);
-    statistic_set(&all->refused, 1015);
-    statistic_set(&all->refusal_count, 2);
-    refuse(&all->refusals[0], CKM_MD5_RSA_PKCS, "MD5", 4, 12);
-    refuse(&all->refusals[1], STATISTICS_NO_MECHANISM, "RSA keySize < 2048", 5, 1003);
-    use(&all->mechanisms[17], CKM_AES_CBC, 20);
-    use(&all->mechanisms[300], CKM_SHA256_RSA_PKCS, 34567);
-    use(&all->mechanisms[511], 0x80001234, 20);
-    statistic_set(&all->other_mechanism_calls, 9);
-    if (asked("untimed"))
-        time_fills(&all->slots[0].pool.fill_times[5], 2000000, 9);
-    if (asked("suspect"))
-        statistic_set(&all->slots[0].pool.trust, STATISTICS_SUSPECT);
-    if (asked("latched"))
-        statistic_set(&all->slots[0].pool.trust, STATISTICS_LATCHED);
-    if (asked("bare")) {
-        statistic_set(&all->flags, 0);
-        statistic_set(&all->slots[0].pool.capacity_bytes, 0);
-    }
+    all->pid = (uint64_t)getpid();
+    all->started_seconds = (uint64_t)time(NULL) - 7500;
+    all->flags = asked("bare") ? 0
+                               : (asked("audit") ? STATISTICS_AUDIT : STATISTICS_POLICY) |
+                                     STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL;
+    strcpy(all->version, "9.8.7");
+    strcpy(all->target, "/usr/lib/target.so");
+    all->slots[0] = (struct statistics_slot){
+        .id = 7,
+        .token = "first token",
+        .calls = {.token_draws = 800,
+                  .token_drawn_bytes = 25600,
+                  .failed_draws = 6,
+                  .calls = 14011,
+                  .called_bytes = 65536000,
+                  .failed_calls = 7},
+        .pool = {
+            .pool_draws = 500000,
+            .pool_drawn_bytes = 16000000,
+            .missed_draws = 12,
+            .fills = 4000,
+            .filled_bytes = 64000000 + 1234 + 5678 + 8192,
+            .expired_bytes = 1234,
+            .dropped_bytes = 5678,
+            .alarms = 1,
+            .level_bytes = 16384,
+            .capacity_bytes = asked("bare") ? 0 : 65536,
+            .chunk_bytes = 16384,
+            .locked = 1,
+            .droppable = 1,
+            .trust = asked("suspect")   ? STATISTICS_SUSPECT
+                     : asked("latched") ? STATISTICS_LATCHED
+                                        : STATISTICS_TRUSTED,
+            .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
+            /* Of up to 32 bytes, and up to 16 KiB. */
+            .fill_times = {[5] = {asked("untimed") ? 2000000 : 1000000, 9}, [14] = {1000000, 9}},
+            .lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
+                      [63] = {.draws = 500000, .drawn_bytes = 16000000}}}};
+    /* Nothing was asked of it. */
+    all->slots[1] = (struct statistics_slot){.id = 8, .token = "second token"};
+    all->slot_count = 2;
+    all->unknown.failed_draws = 4;
+    all->refused = 1015;
+    all->refusal_count = 2;
+    all->refusals[0] = (struct statistics_refusal){CKM_MD5_RSA_PKCS, 4, RULES_FILE, "MD5", 12};
+    all->refusals[1] = (struct statistics_refusal){STATISTICS_NO_MECHANISM, 5, RULES_FILE,
+                                                   "RSA keySize < 2048", 1003};
+    all->mechanisms[17] = (struct statistics_mechanism){CKM_AES_CBC + 1, 20};
+    all->mechanisms[300] = (struct statistics_mechanism){CKM_SHA256_RSA_PKCS + 1, 34567};
+    all->mechanisms[511] = (struct statistics_mechanism){0x80001234 + 1, 20};
+    all->other_mechanism_calls = 9;
 }
 
 /* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason; slots,
@@ -139,16 +104,13 @@ static void spoil(struct statistics *all)
     memset(all->refusals[0].file, '\n', sizeof all->refusals[0].file);
     memcpy(all->refusals[1].rule, evil, sizeof evil);
     memset(&all->refusals[2], 0xff, sizeof all->refusals[2]);
-    statistic_set(&all->refusal_count, UINT64_MAX);
-    statistic_set(&all->slot_count, UINT64_MAX);
-    statistic_set(&all->started_seconds, UINT64_MAX);
-    time_fills(&all->slots[0].pool.fill_times[5], UINT64_MAX, UINT64_MAX);
-    statistic_set(&all->slots[0].pool.trust, UINT64_MAX);
-    statistic_set(&all->slots[0].pool.fills, UINT64_MAX);
-    statistic_set(&all->slots[0].pool.capacity_bytes, UINT64_MAX);
+    all->refusal_count = all->slot_count = all->started_seconds = UINT64_MAX;
+    all->slots[0].pool.fill_times[5] = (struct statistics_time){UINT64_MAX, UINT64_MAX};
+    all->slots[0].pool.trust = all->slots[0].pool.fills = UINT64_MAX;
+    all->slots[0].pool.capacity_bytes = UINT64_MAX;
     memcpy(&all->slots[1], &all->slots[0], sizeof all->slots[0]);
     for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
-        use(&all->mechanisms[i], UINT64_MAX - 1 - i / 2, i);
+        all->mechanisms[i] = (struct statistics_mechanism){UINT64_MAX - i / 2, i};
 }
 
 static void must(const char *what, bool good)
@@ -166,11 +128,11 @@ static struct statistics *share(const char *module)
     struct statistics *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     must("mmap", all != MAP_FAILED);
     fill(all);
-    SET_TEXT(all->module, module);
+    strcpy(all->module, module);
     if (asked("hostile"))
         spoil(all);
     if (!asked("starting"))
-        SET_TEXT(all->magic, asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
+        strcpy(all->magic, asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
     must("ftruncate", !asked("short") || ftruncate(fd, STATISTICS_PAGE_BYTES) == 0);
     return all;
 }

@@ -1,7 +1,71 @@
 #!/bin/bash
-# stats.sh - p11-proxy stats: what it takes, and how it shows counters.
-# shellcheck source=tests/tool/stats_lib.sh
-. "$CHECKOUT/tests/tool/stats_lib.sh"
+# stats.sh - p11-proxy stats: how it shows counters, whose it finds, what becomes of hostile ones, and those of a proxy.
+# shellcheck source=tests/tool/lib.sh
+. "$CHECKOUT/tests/tool/lib.sh"
+
+# fake [as_someone | below] [WORD...]: starts a process that counts as tests/tool/fake_process.c says, and waits
+# until it does. Sets pid and child.
+mkfifo "$scratch/hold"
+exec {hold}<>"$scratch/hold"
+trap 'exec {hold}>&-; rm -rf "$scratch"' EXIT
+fake() {
+    local how=()
+    case ${1-} in
+    as_someone | below) how=("$1") && shift ;;
+    esac
+    start "${how[@]}" "$FAKE_PROCESS" "$@"
+}
+
+# start COMMAND...: a process that prints its PID, and ends with its input.
+start() {
+    exec {output}< <(exec {hold}>&- && "$@" <"$scratch/hold")
+    read -r pid child <&"$output"
+}
+
+# below COMMAND...: in a PID namespace of its own.
+below() {
+    unshare --pid --fork "$@" 2>/dev/null
+}
+
+# Ends the process that was started last: its output ends with it.
+end_fake() {
+    kill -KILL "$pid"
+    cat <&"$output" >/dev/null
+    exec {output}<&-
+}
+
+# Other tests may have processes that use the proxy, so the program is asked about one.
+stats() {
+    "$TOOL" stats "$@" "$pid"
+}
+
+# shows LINE: the table has it, but for blanks around it.
+shows() {
+    exits 0 stats &&
+        { sed 's/^ *//; s/ *$//' "$scratch/out" | grep -Fx -- "$1" || { cat "$scratch/out" && false; }; }
+}
+
+# check_stats_json WHAT FILTER: true of the first proxy of our process.
+check_stats_json() {
+    check_json "$1" 0 ".processes[0] | $2" stats --json
+}
+
+# check_metrics WHAT [SAMPLE...]: OpenMetrics of our process keeps all rules, and has the samples as openmetrics.py
+# prints them.
+check_metrics() {
+    if /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null; then
+        check "openmetrics: $1"  has_samples "${@:2}"
+    else
+        skip_check "openmetrics: $1" "no python3-prometheus-client"
+    fi
+}
+has_samples() {
+    local sample
+    stats --format=openmetrics | "$CHECKOUT/tests/tool/openmetrics.py" >"$scratch/samples" || return
+    for sample in "$@"; do
+        grep -Fx -- "$sample" "$scratch/samples" || { cat "$scratch/samples" && return 1; }
+    done
+}
 
 # The command line.
 check_common_options stats
@@ -59,7 +123,8 @@ check "the table"                table
 # For programs.
 check_stats_json "json" '.pid == '"$pid"' and .program == "fake_process" and .version == "9.8.7" and .pool and .thread and
     .module == "/usr/lib/pkcs11/p11-proxy.so" and .target == "/usr/lib/target.so" and .mix == "kernel" and
-    .policy == "enforce" and (.started_seconds | now - . | . > 7499 and . < 7800)'
+    .policy == "enforce" and (.started_seconds | now - . | . > 7499 and . < 7800) and
+    .unknown_slots.failed_draws == 4 and .refused == 1015 and .other_mechanism_calls == 9'
 check_stats_json "json: a slot" '.slots[0] == {
         slot: 7, token: "first token", trust: "trusted", pool_draws: 2000000, pool_drawn_bytes: 64000000,
         token_draws: 800, token_drawn_bytes: 25600, failed_draws: 6, calls: 14011, called_bytes: 65536000,
@@ -68,27 +133,21 @@ check_stats_json "json: a slot" '.slots[0] == {
         chunk_bytes: 16384, locked: true, droppable: true, call_ns: 1000000, saved_ns: 2000000000000,
         drops: (.slots[0].drops | map_values(0) + {seed: 3, login: 2})}'
 check_stats_json "json: what is not known is null" '.slots[1] | .call_ns == null and .saved_ns == null'
-check_stats_json "json: unknown slots" '.unknown_slots.failed_draws == 4'
-check_stats_json "json: refusals" '.refused == 1015 and .refusals == [
+check_stats_json "json: refusals and mechanisms" '.refusals == [
         {mechanism: "CKM_MD5_RSA_PKCS", mechanism_number: 5, rule: "MD5", line: 4, times: 12,
          file: "/etc/pkcs11/modules/p11-proxy.module"},
         {mechanism: null, mechanism_number: null, rule: "RSA keySize < 2048", line: 5, times: 1003,
-         file: "/etc/pkcs11/modules/p11-proxy.module"}]'
-check_stats_json "json: mechanisms" '.other_mechanism_calls == 9 and .mechanisms == [
+         file: "/etc/pkcs11/modules/p11-proxy.module"}] and .mechanisms == [
         {mechanism: "CKM_SHA256_RSA_PKCS", mechanism_number: 64, calls: 34567},
         {mechanism: "CKM_AES_CBC", mechanism_number: 4226, calls: 20},
         {mechanism: "0x80001234", mechanism_number: 2147488308, calls: 20}]'
-check "--format=json is one line" test "$(stats --format=json | wc -l)" == 1
-
-# For monitoring.
-check_metric "draws from the pool" 'p11_proxy_pool_draws_total{slot="7",token="first token"} 2e+06'
-check_metric "a gauge"           'p11_proxy_held_bytes{slot="7",token="first token"} 8192'
-check_metric "unknown slots"     'p11_proxy_failed_draws_total{slot="unknown"} 4'
-check_metric "a mechanism"       'p11_proxy_mechanism_calls_total{mechanism="CKM_AES_CBC"} 20'
-check_metric "saved time"        'p11_proxy_saved_seconds{slot="7",token="first token"} 2000'
-check_metric "a drop"            'p11_proxy_drops_total{cause="seed",slot="7",token="first token"} 3'
-check_metric "a refusal" 'p11_proxy_refusals_total{file="/etc/pkcs11/modules/p11-proxy.module",line="5",mechanism="key",policy="enforce",rule="RSA keySize < 2048"} 1003'
-check_metric "the process" 'p11_proxy_info{mix="kernel",policy="enforce",pool="on",target="/usr/lib/target.so",thread="on",version="9.8.7"} 1'
+check_metrics "all kinds of samples" 'p11_proxy_pool_draws_total{slot="7",token="first token"} 2e+06' \
+    'p11_proxy_held_bytes{slot="7",token="first token"} 8192' 'p11_proxy_failed_draws_total{slot="unknown"} 4' \
+    'p11_proxy_mechanism_calls_total{mechanism="CKM_AES_CBC"} 20' \
+    'p11_proxy_saved_seconds{slot="7",token="first token"} 2000' \
+    'p11_proxy_drops_total{cause="seed",slot="7",token="first token"} 3' \
+    'p11_proxy_refusals_total{file="/etc/pkcs11/modules/p11-proxy.module",line="5",mechanism="key",policy="enforce",rule="RSA keySize < 2048"} 1003' \
+    'p11_proxy_info{mix="kernel",policy="enforce",pool="on",target="/usr/lib/target.so",thread="on",version="9.8.7"} 1'
 
 # shellcheck source=tools/completion/bash
 . "$CHECKOUT/tools/completion/bash"
@@ -105,7 +164,7 @@ fake suspect untimed
 check "a suspect token"          shows "SUSPECT: its last random bytes failed the health test"
 check "a cost that is not plausible is not known" grep -Fx "    saved               not known yet" "$scratch/out"
 check_stats_json "json: suspect" '.slots[0].trust == "suspect" and .slots[1].trust == "trusted" and .slots[0].saved_ns == null'
-check_metric "suspect"           'p11_proxy_trust{slot="7",token="first token"} 1'
+check_metrics "suspect"          'p11_proxy_trust{slot="7",token="first token"} 1'
 end_fake
 fake latched audit
 check "a token that failed"      shows "FAILED the health test twice in a row: no random bytes until C_Finalize"
@@ -116,4 +175,172 @@ end_fake
 fake bare
 check "no pool"                  shows "pool      off"
 check_stats_json "json: no pool" '(.pool or .thread) == false and .mix == "none" and .policy == "none"'
+
+# all_found PIDS FILTER: jq's filter is true for the PIDs that are found of those given.
+all_found() {
+    exits 0 "$TOOL" stats --json && jq -e "[.processes[].pid | select(IN($1))] | unique | $2" "$scratch/out"
+}
+
+# alone COMMAND...: where it sees no process but its own.
+alone() {
+    local as=()
+    [[ $(id -u) == 0 ]] || as=(--user --map-root-user)
+    unshare "${as[@]}" --pid --fork --mount-proc "$@"
+}
+if alone true 2>/dev/null; then
+    check "no process"           complains 0 "no process that may be read uses the proxy" alone "$TOOL" stats
+    check "no process: --json"   says 0 '"processes": [ ]' alone "$TOOL" stats --json
+    check "no process: openmetrics" says 0 '# EOF' alone "$TOOL" stats --format=openmetrics
+else
+    skip_check "no process" "this machine permits no PID namespace"
+fi
+
+check "a process that does not use it" complains 1 "process $$ does not use the proxy" "$TOOL" stats $$
+gone=$(</proc/sys/kernel/pid_max) # all are below
+check "a process that does not exist" complains 1 "process $gone does not exist" "$TOOL" stats "$gone"
+fake
+first=$pid
+check "one of two named does not exist" exits 1 "$TOOL" stats "$gone" "$first"
+check "the other is shown"       grep -F "process $first (" "$scratch/out"
+fake twice
+check_json "copies of the proxy in one process" 0 '
+    [.processes[].module | sub(".*/"; "")] == ["p11-proxy.so", "p11-proxy-luna.so", "p11-proxy.so"]' stats --json
+check_json "a name with half a character is valid UTF-8" 0 '.processes[0].program == "fourteen bytes?"' stats --json
+check_metrics "a module that is loaded twice makes no series twice"
+check "several processes"        all_found "$first, $pid" "length == 2"
+end_fake
+check "one that has ended is not found" all_found "$first, $pid" ". == [$first]"
+fake fork
+check "a forked child has no counters" all_found "$pid, $child" ". == [$pid]"
+check "which is said of it"      complains 1 "it counts from its own C_Initialize" "$TOOL" stats "$child"
+end_fake
+if [[ $(id -u) == 0 ]] && below true; then
+    fake below
+    check "a process in a PID namespace" all_found "$pid" ". == [$pid]"
+    end_fake
+else
+    skip_check "a process in a PID namespace" "it takes root, and a machine that permits one"
+fi
+
+# A FIFO under the counters' name, which it has on a mount that is detached. A reader would wait for ever.
+# shellcheck disable=SC2016
+impostor=(unshare --mount bash -c 'mount -t tmpfs none "$1" && cd "$1" && name="memfd:p11-proxy-statistics (deleted)" &&
+    mkfifo "$name" && exec 8<>"$name" 9<"$name" 8>&- && cd / && umount --lazy "$1" && echo $$ && read -r' bash "$scratch/home")
+mkdir "$scratch/home"
+if [[ $(id -u) == 0 ]] && unshare --mount mount -t tmpfs none "$scratch/home" 2>/dev/null; then
+    start "${impostor[@]}"
+    check "a FIFO under the counters' name" test "$(readlink "/proc/$pid/fd/9")" == "/memfd:p11-proxy-statistics (deleted)"
+    check "is not waited for"    complains 1 "process $pid has counters that" "$TOOL" stats "$pid"
+    end_fake
+else
+    skip_check "a FIFO under the counters' name" "it takes root, and a machine that permits a mount"
+fi
+rmdir "$scratch/home"
+
+# Other users' processes.
+pid=$first
+if [[ $(id -u) == 0 ]]; then
+    check "another user's"       complains 1 "cannot be read: it belongs to another user" as_someone "$TOOL" stats "$pid"
+    fake as_someone
+    check "root sees all"        shows "process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h"
+    check "their user sees them" says 0 "process $pid (" as_someone "$TOOL" stats
+    check "and how many are not read" json 0 '.forbidden_processes > 0' as_someone "$TOOL" stats --json
+    end_fake
+else
+    skip_check "other users" "it takes root"
+fi
+
+# What was not made by a proxy, or not by this version.
+for word in magic layout short; do
+    fake "$word"
+    check "$word: not read"      complains 1 "has counters that version" stats
+    check "$word: counted"       json 0 ".strange_processes > 0 and all(.processes[]; .pid != $pid)" "$TOOL" stats --json
+    end_fake
+done
+fake starting
+check "one that begins"          complains 1 "does not use the proxy" stats
+end_fake
+
+# Hostile texts and numbers.
+fake hostile
+check "hostile: no escapes"      no_escapes 0 stats
+evil='?[31m"\??????{}= '"'"
+check "its name"                 grep -F 'process '"$pid"' (?[1m"?}\), p11-proxy v' "$scratch/out"
+check "its module"               grep -Fx "  module    $evil" "$scratch/out"
+check "a text that does not end" grep -Fx "  slot 7, token '$(printf '"%.0s' {1..39})'" "$scratch/out"
+check_json "hostile: JSON that can be read" 0 '.processes[0] | .target | test("^[?]{511}$")' stats --json
+check_metrics "hostile texts are read by both parsers" 'p11_proxy_calls_total{slot="unknown"} 0'
+end_fake
+check "the first is still there" all_found "$first" ". == [$first]"
+
+# use: starts the application. Sets pid, and where its orders go and its answers come from.
+use() {
+    coproc user { exec "$APPLICATION" "$PROXY"; }
+    read -r pid <&"${user[0]}"
+}
+# orders ORDER CODE: what it is to do, and what that is answered with.
+orders() {
+    local code
+    printf '%s\n' "$1" >&"${user[1]}"
+    read -r code <&"${user[0]}"
+    [[ $code == "$2" ]]
+}
+end_use() {
+    kill "$pid"
+    # shellcheck disable=SC2154
+    wait "$user_PID" || true
+}
+
+configure 'x-disabled-algorithms: MD5'
+use
+check "from C_Initialize on"     shows "module    $PROXY"
+check "the target"               shows "target    $TARGET"
+check "a thread fills the pool"  shows "pool      filled by a background thread"
+check "a policy, and no refusal" shows "policy    enforce"
+check "the token before it is drawn from" exits 0 stats
+check "by its label"             grep -E "^  slot [0-9]+, token 'proxy-test': no draws$" "$scratch/out"
+check "a thousand draws"         orders draw 0x0
+check_stats_json "they are all counted" '
+    .slots | map(select(.token == "proxy-test")) | length == 1 and
+        (.[0] | .pool_draws + .token_draws == 1000 and .pool_drawn_bytes + .token_drawn_bytes == 32000 and
+            .pool_draws > 500 and .failed_draws == 0 and .fills > 0 and .trust == "trusted" and
+            .held_bytes <= .capacity_bytes and .capacity_bytes == 65536)'
+check_stats_json "in calls that asked for more than they gave" '
+    .slots[] | select(.token == "proxy-test") | .calls < 1000 and .called_bytes >= 32000'
+check "a digest"                 orders digest 0x0
+check_stats_json "it is counted" '.mechanisms == [{mechanism: "CKM_SHA256", mechanism_number: 592, calls: 1}]'
+check "one that is refused"      orders md5 0x70
+check_stats_json "and counted"   '.refused == 1 and .refusals == [{mechanism: "CKM_MD5", mechanism_number: 528,
+    rule: "MD5", file: "'"$P11_PROXY_CONFIG"'", line: 4, times: 1}]'
+check "C_Finalize"               orders end 0x0
+check "then there are none"      complains 1 "does not use the proxy" stats
+end_use
+
+configure 'x-pool: off' 'x-disabled-algorithms: MD5' 'x-policy: audit'
+use
+check "an audit"                 orders md5 0x0
+check "is shown"                 shows "policy    audit; would refuse 1 call"
+check "no pool"                  shows "pool      off"
+check "a thousand draws by the token" orders draw 0x0
+check "are shown too"            shows "from the token                1,000         32,000"
+end_use
+
+# A token may be called anything.
+mkdir "$scratch/odd"
+sed "s#^directories.tokendir.*#directories.tokendir = $scratch/odd#" "$SOFTHSM2_CONF" >"$scratch/odd.conf"
+export SOFTHSM2_CONF=$scratch/odd.conf
+softhsm2-util --init-token --free --label $'proxy-test "q" \\ \n \xff \xe2\x80\xae \x9b' --pin 1234 --so-pin 12345678 >/dev/null
+configure
+use
+check "a token with an odd label" orders draw 0x0
+check "is shown with what a terminal does not act upon" exits 0 stats
+check "in one line"              grep -E "^  slot [0-9]+, token 'proxy-test \"q\" .{1} \? \? \?\?\? \?'$" "$scratch/out"
+check_stats_json "in JSON"       '[.slots[].token | select(startswith("proxy-test"))] == ["proxy-test \"q\" \\ ? ? ??? ?"]'
+check_metrics "OpenMetrics keeps all rules"
+end_use
+
+configure 'x-statistics: off'
+use
+check "x-statistics: off"        complains 1 "does not use the proxy, has x-statistics: off, or" stats
+end_use
 done_testing
