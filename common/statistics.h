@@ -33,13 +33,6 @@ enum {
 
 typedef _Atomic uint64_t statistic;
 
-/* What POOL's row trust holds. */
-enum statistics_health {
-    STATISTICS_TRUSTED,
-    STATISTICS_SUSPECT, /* the last bytes failed the health test */
-    STATISTICS_LATCHED  /* twice in a row: no random bytes until C_Finalize */
-};
-
 /* Calls that waited for the token: the application's, and the proxy's own into the target. */
 struct statistics_calls {
 #define CALL(name, ...) statistic name;

@@ -16,6 +16,13 @@ enum {
     HEALTH_PREFILL = 0x5a
 };
 
+/* What the tests say of a token's generator. */
+enum health_verdict {
+    HEALTH_OK,
+    HEALTH_SUSPECT, /* its last answer was bad; the next one decides */
+    HEALTH_FAILED   /* twice in a row: no random bytes until C_Finalize */
+};
+
 /*
  * What is remembered of one generator: keyed digests of how its last answers began, too short to tell what
  * they were. The table to search in is here and not on a caller's stack. Lies in memory that fork wipes;

@@ -112,7 +112,7 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
     bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
-                  atomic_load(&slot->health) == SLOT_HEALTH_FAILED;
+                  atomic_load(&slot->health) == HEALTH_FAILED;
     CK_RV rv = CKR_DEVICE_ERROR;
     if (!failed && small && slot != NULL)
         rv = draw_small(functions, slot, handle, buf, len_bytes);

@@ -23,7 +23,7 @@ CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplicat
     CK_RV rv = functions->C_OpenSession(slotID, flags, pApplication, Notify, phSession);
     if (is_full(rv) && fill_sessions_release_all())
         rv = functions->C_OpenSession(slotID, flags, pApplication, Notify, phSession);
-    slots_note_code(slotID, rv);
+    slot_note_code(slot_find(slotID), rv);
     if (rv == CKR_OK && phSession != NULL && init_is_initialized()) {
         fill_session_was_lost(*phSession);
         /* The calls of an asynchronous session may answer later, so none is answered here. */

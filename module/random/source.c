@@ -48,18 +48,18 @@ static CK_RV record_health(struct slot *slot, const char *wrong, size_t len_byte
     unsigned before = atomic_load(&slot->health);
     if (wrong == NULL) {
         /* Only an answer that the same tests can judge clears a suspicion: not a shorter one. */
-        if (before == SLOT_HEALTH_SUSPECT && len_bytes >= atomic_load(&slot->suspect_bytes) &&
-            atomic_compare_exchange_strong(&slot->health, &before, SLOT_HEALTH_OK))
+        if (before == HEALTH_SUSPECT && len_bytes >= atomic_load(&slot->suspect_bytes) &&
+            atomic_compare_exchange_strong(&slot->health, &before, HEALTH_OK))
             count_pool(slot);
-        return before == SLOT_HEALTH_FAILED ? CKR_DEVICE_ERROR : CKR_OK;
+        return before == HEALTH_FAILED ? CKR_DEVICE_ERROR : CKR_OK;
     }
-    bool first = before == SLOT_HEALTH_OK;
+    bool first = before == HEALTH_OK;
     if (first)
         atomic_store(&slot->suspect_bytes, len_bytes);
-    atomic_store(&slot->health, first ? SLOT_HEALTH_SUSPECT : SLOT_HEALTH_FAILED);
+    atomic_store(&slot->health, first ? HEALTH_SUSPECT : HEALTH_FAILED);
     slot_invalidate(slot, SLOT_HEALTH_ALARM);
     count_pool(slot);
-    if (before != SLOT_HEALTH_FAILED)
+    if (before != HEALTH_FAILED)
         log_write(
             first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
             "slot %lu: the token's random generator %s; %s", slot->id, wrong,
@@ -86,7 +86,7 @@ static CK_RV ask_and_test(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
         rv = record_health(
             slot, SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : NULL,
             len_bytes);
-        if (rv == CKR_OK || atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+        if (rv == CKR_OK || atomic_load(&slot->health) == HEALTH_FAILED)
             return rv;
     }
     return rv;
@@ -158,7 +158,7 @@ static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
     struct sizes sizes = sizing_read(slot);
     size_t most_bytes = len_bytes < sizes.limit_bytes ? len_bytes : sizes.call_bytes;
     CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, sizes.least_bytes);
-    if (rv == CKR_OK || atomic_load(&slot->health) != SLOT_HEALTH_OK || is_about_state(rv))
+    if (rv == CKR_OK || atomic_load(&slot->health) != HEALTH_OK || is_about_state(rv))
         return rv;
     if (is_refused_to_all(rv))
         slot_invalidate(slot, SLOT_DEVICE_ERROR);
@@ -176,18 +176,18 @@ CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SES
 {
     size_t done = 0, asked_bytes = 0, got_bytes = reads_ahead;
     CK_RV rv = CKR_OK;
-    if (atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+    if (atomic_load(&slot->health) == HEALTH_FAILED)
         return CKR_DEVICE_ERROR;
     while (got_bytes != 0 && done < len_bytes) {
         rv = fetch(slot, pool, session, buf + done, len_bytes - done, &asked_bytes, &got_bytes);
         done += got_bytes;
     }
-    if (rv != CKR_OK && atomic_load(&slot->health) == SLOT_HEALTH_OK && !is_about_state(rv))
+    if (rv != CKR_OK && atomic_load(&slot->health) == HEALTH_OK && !is_about_state(rv))
         sizing_failed(slot, asked_bytes);
     /* A fetch that failed asked for more than the caller did. What the caller asked for decides, unless the generator
      * has failed meanwhile, perhaps in another thread's call. */
     if (done < len_bytes)
-        rv = atomic_load(&slot->health) == SLOT_HEALTH_FAILED
+        rv = atomic_load(&slot->health) == HEALTH_FAILED
                  ? CKR_DEVICE_ERROR
                  : ask_as_it_is(slot, pool, session, buf + done, len_bytes - done);
     if (rv != CKR_OK)
@@ -199,7 +199,7 @@ bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session
 {
     size_t asked_bytes, got_bytes;
     if (sizing_read(slot).call_bytes < LEAST_FILL_BYTES ||
-        atomic_load(&slot->health) == SLOT_HEALTH_FAILED)
+        atomic_load(&slot->health) == HEALTH_FAILED)
         return false;
     *rv = fetch(slot, pool, session, NULL, 0, &asked_bytes, &got_bytes);
     return asked_bytes != 0;

@@ -24,9 +24,6 @@
 #endif
 
 _Static_assert((unsigned)STATISTICS_SLOTS == (unsigned)SLOTS_MAX, "each slot has a place");
-_Static_assert((unsigned)STATISTICS_SUSPECT == (unsigned)SLOT_HEALTH_SUSPECT &&
-                   (unsigned)STATISTICS_LATCHED == (unsigned)SLOT_HEALTH_FAILED,
-               "the same numbers");
 
 /* Room that stays where it is, because a thread may be about to count: the memfd of this initialisation or the one
  * before, or private memory that no program reads. NULL if there was none to have. */
@@ -124,11 +121,6 @@ static bool map_memfd(void)
     return true;
 }
 
-static void set_text(char *to, size_t to_bytes, const char *text)
-{
-    snprintf(to, to_bytes, "%s", text != NULL ? text : "");
-}
-
 static void describe(struct statistics *all, uint64_t flags, const char *target)
 {
     Dl_info self = {0};
@@ -138,9 +130,9 @@ static void describe(struct statistics *all, uint64_t flags, const char *target)
     statistic_set(&all->pid, (uint64_t)getpid());
     statistic_set(&all->started_seconds, (uint64_t)time(NULL));
     statistic_set(&all->flags, flags);
-    set_text(all->version, sizeof all->version, P11_PROXY_VERSION);
-    set_text(all->module, sizeof all->module, self.dli_fname);
-    set_text(all->target, sizeof all->target, target);
+    snprintf(all->version, sizeof all->version, "%s", P11_PROXY_VERSION);
+    snprintf(all->module, sizeof all->module, "%s", self.dli_fname != NULL ? self.dli_fname : "");
+    snprintf(all->target, sizeof all->target, "%s", target);
     memcpy(&all->magic[1], &STATISTICS_MAGIC[1], sizeof STATISTICS_MAGIC - 1);
     atomic_store_explicit((_Atomic char *)all->magic, STATISTICS_MAGIC[0], memory_order_release);
 }
@@ -282,13 +274,12 @@ void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsign
     if (number >= STATISTICS_REFUSALS)
         return;
     struct statistics_refusal *refusal = &all->refusals[number];
+    statistic_set(&refusal->times, times);
     if (times == 1) {
         statistic_set(&refusal->mechanism, mechanism);
         statistic_set(&refusal->line, line);
-        set_text(refusal->file, sizeof refusal->file, file);
-        set_text(refusal->rule, sizeof refusal->rule, rule);
-    }
-    statistic_set(&refusal->times, times);
-    if (times == 1)
+        snprintf(refusal->file, sizeof refusal->file, "%s", file);
+        snprintf(refusal->rule, sizeof refusal->rule, "%s", rule);
         statistic_set(&all->refusal_count, number + 1);
+    }
 }

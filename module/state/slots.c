@@ -113,12 +113,6 @@ void slot_note_code(struct slot *slot, CK_RV rv)
     }
 }
 
-void slots_note_code(CK_SLOT_ID id, CK_RV rv)
-{
-    if (rv != CKR_OK)
-        slot_note_code(slot_find(id), rv);
-}
-
 unsigned slots_count(void)
 {
     return atomic_load_explicit(&state->count, memory_order_acquire);
@@ -201,7 +195,7 @@ void slots_forget(void)
         struct pool *pool = atomic_exchange(&slot->pool, NULL);
         if (pool != NULL)
             pool_stop(pool);
-        atomic_store(&slot->health, SLOT_HEALTH_OK);
+        atomic_store(&slot->health, HEALTH_OK);
         atomic_store(&slot->operations, 0);
     }
     atomic_store(&state->count, 0);

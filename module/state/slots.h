@@ -17,13 +17,6 @@ enum slot_generator {
     GENERATOR_PRESENT
 };
 
-/* What the health tests say of the token's generator. */
-enum slot_health {
-    SLOT_HEALTH_OK,
-    SLOT_HEALTH_SUSPECT, /* an answer was bad; the next one decides */
-    SLOT_HEALTH_FAILED   /* two were: no random bytes until C_Finalize */
-};
-
 /*
  * A slot's entry stays where it is as long as the module is loaded. The versions are counters: what was
  * learned is kept with the version of that time beside it, and is invalid if the two differ.
@@ -39,7 +32,7 @@ struct slot {
     atomic_uint retry_version;   /* moves on when a token that failed may work again */
     atomic_uint generator;       /* enum slot_generator */
     atomic_ulong most_sessions;  /* ulMaxSessionCount, read with generator */
-    atomic_uint health;          /* enum slot_health */
+    atomic_uint health;          /* enum health_verdict */
     atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
     atomic_bool logged_in;       /* a user or the SO may be logged in */
     atomic_bool so_logged_in;    /* then no read-only session can be opened */
@@ -74,9 +67,6 @@ void slots_invalidate(enum slot_event event);
 /* The event that the token tells of by answering rv, and what it makes invalid. CKR_OK and most codes: nothing;
  * CKR_CRYPTOKI_NOT_INITIALIZED concerns all slots. slot is NULL if not known. */
 void slot_note_code(struct slot *slot, CK_RV rv);
-
-/* The same where only the slot's number in PKCS#11 is known. */
-void slots_note_code(CK_SLOT_ID id, CK_RV rv);
 
 /* The slot with that id, NULL if it is not known. Any thread, no lock. */
 struct slot *slot_find(CK_SLOT_ID id);

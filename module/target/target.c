@@ -10,7 +10,6 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 /* What answers where the target has no function, or where there is no target yet. */
-#define P11_UPTO 302
 #define ROW(name, ...)                                                                             \
     static CK_RV too_early_##name(PARAMS(__VA_ARGS__))                                             \
     {                                                                                              \
@@ -25,14 +24,12 @@
 struct p11_functions target_lists[TARGET_LISTS] = {
     [0 ... TARGET_LISTS - 1] =
         {
-#define P11_UPTO       302
 #define ROW(name, ...) .name = too_early_##name,
 #include "functions.def"
         },
 };
 
 static const struct p11_functions missing = {
-#define P11_UPTO       302
 #define ROW(name, ...) .name = missing_##name,
 #include "functions.def"
 };

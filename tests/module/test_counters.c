@@ -159,11 +159,11 @@ TEST(alarms_and_what_they_lead_to_are_counted)
     begin_counted("x-pool-threads: never");
     const struct statistics_slot *slot = &counters()->slots[0];
     draw(session, 16, 64);
-    ck_assert_uint_eq(NUMBER(slot->pool.trust), STATISTICS_TRUSTED);
+    ck_assert_uint_eq(NUMBER(slot->pool.trust), HEALTH_OK);
     script("C_GenerateRandom: repeat");
     while (fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK)
         continue;
-    ck_assert_uint_eq(NUMBER(slot->pool.trust), STATISTICS_LATCHED);
+    ck_assert_uint_eq(NUMBER(slot->pool.trust), HEALTH_FAILED);
     ck_assert_uint_ge(NUMBER(slot->pool.alarms), 1);
     ck_assert_uint_ge(NUMBER(slot->pool.drops[POOL_DROP_HEALTH]), 1);
     ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);

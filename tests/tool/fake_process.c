@@ -69,9 +69,9 @@ static void fill(struct statistics *all)
             .chunk_bytes = 16384,
             .locked = 1,
             .droppable = 1,
-            .trust = asked("suspect")   ? STATISTICS_SUSPECT
-                     : asked("latched") ? STATISTICS_LATCHED
-                                        : STATISTICS_TRUSTED,
+            .trust = asked("suspect")   ? HEALTH_SUSPECT
+                     : asked("latched") ? HEALTH_FAILED
+                                        : HEALTH_OK,
             .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
             /* Of up to 32 bytes, and up to 16 KiB. */
             .fill_times = {[5] = {asked("untimed") ? 2000000 : 1000000, 9}, [14] = {1000000, 9}},

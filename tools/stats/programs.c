@@ -69,9 +69,9 @@ static void add_rows(struct json_object *object, const struct labels *labels,
 {
     for (; row->name != NULL; row++) {
         uint64_t value = statistics_number(row, counts);
-        const char *trust = value == STATISTICS_TRUSTED   ? "trusted"
-                            : value == STATISTICS_SUSPECT ? "suspect"
-                                                          : "latched";
+        const char *trust = value == HEALTH_OK        ? "trusted"
+                            : value == HEALTH_SUSPECT ? "suspect"
+                                                      : "latched";
         json_add(object, row->name,
                  row->type == STATISTICS_FLAG     ? json_object_new_boolean(value != 0)
                  : row->type == STATISTICS_HEALTH ? json_text(trust)

@@ -133,9 +133,9 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
            slot->token, labelled ? "'" : "", any ? "" : ": no draws");
     if (!any)
         return;
-    if (pool->trust != STATISTICS_TRUSTED)
+    if (pool->trust != HEALTH_OK)
         printf("    %s%s%s\n", wants_colour() ? "\033[1;31m" : "",
-               pool->trust == STATISTICS_SUSPECT
+               pool->trust == HEALTH_SUSPECT
                    ? "SUSPECT: its last random bytes failed the health test"
                    : "FAILED the health test twice in a row: no random bytes until C_Finalize",
                wants_colour() ? "\033[0m" : "");
