@@ -32,38 +32,38 @@ bool wants_colour(void)
     return is_screen() && (no_color == NULL || no_color[0] == '\0');
 }
 
-/* Puts '?' in place of characters that take fewer columns on a terminal; -1: it acts upon them, -2: no UTF-8. */
-static char *replace_below(int least_columns, char *text)
+void make_plain(char *text)
 {
     size_t len;
-    for (char *at = text; at != NULL && *at != '\0'; at += len) {
+    for (char *at = text; *at != '\0'; at += len) {
         mbstate_t state = {0};
         wchar_t wide;
         len = mbrtowc(&wide, at, strnlen(at, MB_LEN_MAX), &state);
         bool is_valid = len < (size_t)-2 && wide <= LAST_CHARACTER;
         len = is_valid ? len : 1;
-        if ((is_valid ? wcwidth(wide) : -2) < least_columns)
+        if (!is_valid || wcwidth(wide) < 1)
             memset(at, '?', len);
     }
-    return text;
-}
-
-void make_plain(char *text)
-{
-    replace_below(1, text);
 }
 
 void put_plain(FILE *out, const char *text)
 {
-    char *copy = replace_below(1, strdup(text));
-    fputs(copy != NULL ? copy : "?", out);
+    char *copy = strdup(text);
+    if (copy == NULL)
+        return;
+    make_plain(copy);
+    fputs(copy, out);
     free(copy);
 }
 
 struct json_object *json_text(const char *text)
 {
-    char *copy = text != NULL ? replace_below(-1, strdup(text)) : NULL;
-    struct json_object *string = copy != NULL ? json_object_new_string(copy) : NULL;
+    struct json_object *string = NULL;
+    char *copy = text != NULL ? strdup(text) : NULL;
+    if (copy != NULL) {
+        make_plain(copy);
+        string = json_object_new_string(copy);
+    }
     free(copy);
     return string;
 }

@@ -14,10 +14,9 @@ enum {
     TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
 };
 
-struct question {
-    struct registered *answer; /* in memory that the child shares */
-    const char *module_path, *target;
-};
+/* For the child, which shares the answer's memory. */
+static struct registered *answer;
+static const char *asked_module, *asked_target;
 
 static bool is_file(CK_FUNCTION_LIST *module, const char *path)
 {
@@ -56,12 +55,10 @@ static const CK_TOKEN_INFO *common_token(CK_FUNCTION_LIST *module, const CK_TOKE
     return NULL;
 }
 
-static void find(void *context)
+static void find(void)
 {
     static CK_TOKEN_INFO wanted[TOKENS_MOST];
-    const struct question *question = context;
-    const char *path = question->target != NULL ? question->target : question->module_path;
-    struct registered *answer = question->answer;
+    const char *path = asked_target != NULL ? asked_target : asked_module;
     CK_FUNCTION_LIST **modules, *reference = NULL;
     bool is_quiet = freopen("/dev/null", "w", stderr) != NULL &&
                     freopen("/dev/null", "w", stdout) != NULL &&
@@ -69,12 +66,12 @@ static void find(void *context)
     alarm(ANSWER_S);
     modules = is_quiet ? p11_kit_modules_load_and_initialize(0) : NULL;
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
-        answer->has_proxy |= is_file(modules[i], question->module_path);
+        answer->has_proxy |= is_file(modules[i], asked_module);
         if (is_file(modules[i], path))
             reference = modules[i];
     }
     answer->is_module = reference != NULL;
-    if (reference == NULL && question->target != NULL) {
+    if (reference == NULL && asked_target != NULL) {
         reference = p11_kit_module_load(path, 0);
         answer->is_module = reference != NULL;
         if (reference != NULL && p11_kit_module_initialize(reference) != CKR_OK)
@@ -84,8 +81,8 @@ static void find(void *context)
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
         const CK_TOKEN_INFO *token = common_token(modules[i], wanted, answer->token_count);
         char *name = p11_kit_module_get_name(modules[i]);
-        bool is_double = !is_file(modules[i], question->module_path) &&
-                         (modules[i] == reference || token != NULL);
+        bool is_double =
+            !is_file(modules[i], asked_module) && (modules[i] == reference || token != NULL);
         if (is_double && answer->double_count < DOUBLES_MOST && name != NULL) {
             snprintf(answer->doubles[answer->double_count].name, NAME_MAX, "%s", name);
             if (token != NULL)
@@ -99,9 +96,11 @@ static void find(void *context)
 
 bool registered_find(struct registered *registered, const char *module_path, const char *target)
 {
-    struct question question = {shared_memory(sizeof *registered), module_path, target};
-    bool found = in_child(find, &question) == 0;
-    *registered = found ? *question.answer : (struct registered){0};
+    answer = shared_memory(sizeof *answer);
+    asked_module = module_path;
+    asked_target = target;
+    bool found = in_child(find) == 0;
+    *registered = found ? *answer : (struct registered){0};
     return found;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <glob.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -26,6 +25,9 @@ static const char help[] =
 
 enum { TEXT_BYTES = 4 * PATH_MAX };
 
+/* Lines of a file. */
+static const char not_in_kit[] = "disable-in: p11-kit-proxy\n", hidden[] = "enable-in: nothing\n";
+
 static struct {
     struct config_places places;
     char module_path[PATH_MAX];
@@ -47,16 +49,13 @@ static void complain(const char *what, const char *path)
 /* Whether the text is what setup writes, with no line more. */
 static bool is_own(const char *text)
 {
-    static const char lines[] = "^((module|x-target): [^\n]*\n|enable-in: nothing\n"
-                                "|disable-in: p11-kit-proxy\n)*$";
-    size_t mark_len = strlen(setup.mark);
-    regex_t pattern;
-    if (strncmp(text, setup.mark, mark_len) != 0 ||
-        regcomp(&pattern, lines, REG_EXTENDED | REG_NOSUB) != 0)
+    const char *rest = text + strlen(setup.mark);
+    int len = 0;
+    if (strncmp(text, setup.mark, strlen(setup.mark)) != 0)
         return false;
-    bool is = regexec(&pattern, text + mark_len, 0, NULL, 0) == 0;
-    regfree(&pattern);
-    return is;
+    sscanf(rest, "module: %*[^\n]\nx-target: %*[^\n]\n%n", &len);
+    rest += len;
+    return len > 0 ? *rest == '\0' || strcmp(rest, not_in_kit) == 0 : strcmp(rest, hidden) == 0;
 }
 
 /* Makes the folder that is written to and those above it. */
@@ -80,11 +79,10 @@ static void write_file(const char *name, const char *lines)
     snprintf(path, sizeof path, "%s/%s", setup.folder, name);
     snprintf(text, sizeof text, "%s%s", setup.mark, lines);
     if (access(path, F_OK) == 0) {
-        if (file_read(&old, path, /* secure= */ false, &message) != 0)
-            complain("cannot be read, so it is left alone", path);
-        else if (strcmp(old, text) == 0)
+        bool is_read = file_read(&old, path, /* secure= */ false, &message) == 0;
+        if (is_read && strcmp(old, text) == 0)
             printf("%s is as it should be\n", path);
-        else if (is_own(old))
+        else if (is_read && is_own(old))
             complain("is of another target; first: p11-proxy setup --undo", path);
         else {
             complain("exists already; add these lines to it by hand", path);
@@ -126,11 +124,11 @@ static void set_up(const char *target)
     if (setup.code != EXIT_FINE)
         return;
     snprintf(lines, sizeof lines, "module: %s\nx-target: %s\n%s", setup.module_path, path,
-             is_kit ? "disable-in: p11-kit-proxy\n" : "");
+             is_kit ? not_in_kit : "");
     write_file(setup.name, lines);
     for (size_t i = 0; i < registered.double_count && setup.code == EXIT_FINE; i++) {
         snprintf(name, sizeof name, "%s.module", registered.doubles[i].name);
-        write_file(name, "enable-in: nothing\n");
+        write_file(name, hidden);
     }
 }
 

@@ -95,7 +95,7 @@ void *shared_memory(size_t bytes)
     return memory;
 }
 
-int in_child(child_work *work, void *context)
+int in_child(void (*work)(void))
 {
     enum { RETURNED = 111 }; /* is no code of a module that ends the process */
     int status = -1;
@@ -104,7 +104,7 @@ int in_child(child_work *work, void *context)
     child = fork();
     if (child == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
-        work(context);
+        work();
         _exit(RETURNED); /* without the module's exit handlers */
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status == 0)

@@ -87,7 +87,7 @@ void put_plain(FILE *out, const char *text);
 /* The same in place. */
 void make_plain(char *text);
 
-/* A JSON string, with '?' in place of what is no UTF-8. NULL stands for null. */
+/* A JSON string of the same. NULL stands for null. */
 struct json_object *json_text(const char *text);
 
 /* A number with so many digits after the point. */
@@ -135,11 +135,10 @@ const char *token_code(CK_RV rv);
 void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
 
 /*
- * Runs work(context) in a child process, because that is where foreign modules are loaded; what they print goes
- * to stderr. Returns 0 if it returned, else its wait status, or -1 if it exited with 0 or there can be no child.
+ * Runs work in a child process, because that is where foreign modules are loaded; what they print goes to
+ * stderr. Returns 0 if it returned, else its wait status, or -1 if it exited with 0 or there can be no child.
  */
-typedef void child_work(void *context);
-int in_child(child_work *work, void *context);
+int in_child(void (*work)(void));
 
 /* Zeroed memory that child processes share, until the program ends, which it does if there is none. */
 void *shared_memory(size_t bytes);

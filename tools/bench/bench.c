@@ -33,38 +33,32 @@ struct figure figures[FIGURES] = {
 };
 
 /* In turns, so that other load of the machine meets both alike. */
-static bool measure(const struct request *request, struct drawn drawn[WAYS],
-                    struct message *message)
+static bool bench(struct request *request, const struct common_options *common,
+                  struct message *message)
 {
-    const char *const modules[WAYS] = {request->config->target, request->module_path};
+    struct drawn *drawn = shared_memory(WAYS * sizeof *drawn);
+    struct config *config; /* until the program ends */
+    if (load_config(&config, common->module_path, message) != 0 ||
+        config_check_target(config, message) != 0)
+        return false;
+    request->config = config;
+    if (realpath(common->module_path, request->module_path) == NULL) {
+        message_set(message, "the proxy is not there (%m): %s; --module says where it is",
+                    common->module_path);
+        return false;
+    }
     int64_t until_ns = clock_exact_ns() + (int64_t)request->seconds * NS_PER_S;
     do {
         for (enum way way = STRAIGHT; way < WAYS; way++) {
             if (!measure_round(request, way, &drawn[way])) {
-                message_set(message, "%s: %s", modules[way], drawn[way].message.text);
+                message_set(message, "%s: %s",
+                            way == STRAIGHT ? config->target : request->module_path,
+                            drawn[way].message.text);
                 return false;
             }
         }
     } while (clock_exact_ns() < until_ns);
-    return true;
-}
-
-static bool bench(struct request *request, const char *module_path, struct message *message)
-{
-    struct drawn *drawn = shared_memory(WAYS * sizeof *drawn);
-    struct config *config; /* until the program ends */
-    if (load_config(&config, module_path, message) != 0 ||
-        config_check_target(config, message) != 0)
-        return false;
-    request->config = config;
-    if (realpath(module_path, request->module_path) == NULL) {
-        message_set(message, "the proxy is not there (%m): %s; --module says where it is",
-                    module_path);
-        return false;
-    }
-    if (!measure(request, drawn, message))
-        return false;
-    results_print(request, drawn);
+    (common->json ? print_json : print_text)(request, drawn);
     if (request->plot != NULL && !plot_write(request, drawn)) {
         message_set(message, "the plot cannot be written (%m): %s", request->plot);
         return false;
@@ -129,8 +123,7 @@ int bench_command(int argc, char **argv)
     }
     if (optind < argc)
         usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    request.json = common.json;
-    if (bench(&request, common.module_path, &message))
+    if (bench(&request, &common, &message))
         return end_of_output(EXIT_FINE);
     fputs("p11-proxy bench: ", stderr);
     put_plain(stderr, message.text);

@@ -12,7 +12,6 @@ struct request {
     unsigned long seconds;
     int64_t simulate_ns; /* that the target is to take longer for each call; 0: none */
     const char *plot;    /* a path; NULL: none */
-    bool json;
 };
 
 enum operation {
@@ -53,8 +52,9 @@ struct drawn {
  * with drawn->message, if that process ended early. */
 bool measure_round(const struct request *request, enum way way, struct drawn *drawn);
 
-/* Prints what was measured as text or as JSON. */
-void results_print(const struct request *request, const struct drawn drawn[WAYS]);
+/* These print what was measured. */
+void print_text(const struct request *request, const struct drawn drawn[WAYS]);
+void print_json(const struct request *request, const struct drawn drawn[WAYS]);
 
 /* Writes a program for gnuplot that draws the latencies of both. False, with errno, if it cannot be written. */
 bool plot_write(const struct request *request, const struct drawn drawn[WAYS]);

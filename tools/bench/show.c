@@ -73,7 +73,7 @@ static double floor_ns(void)
     return (double)(clock_exact_ns() - begin_ns) / CALLS;
 }
 
-static void print_json(const struct request *request, const struct drawn drawn[WAYS])
+void print_json(const struct request *request, const struct drawn drawn[WAYS])
 {
     struct json_object *document = json_object_new_object(), *pairs = json_object_new_object();
     double values[COLUMNS];
@@ -113,7 +113,7 @@ static void put_load(FILE *out, const struct request *request)
         fprintf(out, ", calls made %g ms slower", (double)request->simulate_ns / NS_PER_MS);
 }
 
-static void print_text(const struct request *request, const struct drawn drawn[WAYS])
+void print_text(const struct request *request, const struct drawn drawn[WAYS])
 {
     double loads[WAYS][COLUMNS], warm_ns = drawn[PROXIED].figures[FIGURE_SMALL].least_ns;
     put_load(stdout, request);
@@ -146,14 +146,6 @@ static void print_text(const struct request *request, const struct drawn drawn[W
     }
     if (request->plot != NULL)
         printf("\nThe plot is in %s; to see it: gnuplot -p FILE\n", request->plot);
-}
-
-void results_print(const struct request *request, const struct drawn drawn[WAYS])
-{
-    if (request->json)
-        print_json(request, drawn);
-    else
-        print_text(request, drawn);
 }
 
 bool plot_write(const struct request *request, const struct drawn drawn[WAYS])

@@ -241,14 +241,13 @@ static void check_delay(void)
 }
 
 /* In a child. */
-static void measure_all(void *unused)
+static void measure_all(void)
 {
     const struct request *request = own.request;
     const struct config *config = request->config;
     bool is_straight = own.way == STRAIGHT, simulates = request->simulate_ns > 0, locks;
     struct token_module module;
     struct message message;
-    (void)unused;
     if (simulates &&
         (token_load(&module, config->target, &message) != 0 || !simulate_delay(&module)))
         give_up("its C_GenerateRandom cannot be made slower");
@@ -279,5 +278,5 @@ bool measure_round(const struct request *request, enum way way, struct drawn *dr
     own.way = way;
     own.drawn = drawn;
     message_set(&drawn->message, "it ended the process that had loaded it");
-    return in_child(measure_all, NULL) == 0;
+    return in_child(measure_all) == 0;
 }

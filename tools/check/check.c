@@ -37,6 +37,8 @@ static struct report {
     } findings[FINDINGS_MOST];
 } * report;
 
+struct checked checked;
+
 static int output = -1; /* what the child and its modules print */
 
 static const char *const mark_words[] = {"ok", "note", "problem"};
@@ -102,10 +104,10 @@ bool report_start(struct token_module *module, const char *what, const char *pat
     return false;
 }
 
-void report_from_child(const char *about, child_work *work, void *context)
+void report_from_child(const char *about, void (*work)(void))
 {
     output = memfd_create("output", MFD_CLOEXEC);
-    int status = in_child(work, context);
+    int status = in_child(work);
     char how[64] = "ended the process";
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(how, sizeof how, "did not answer within %d s", STAGE_S);
@@ -133,13 +135,13 @@ static void print_text(void)
     }
 }
 
-static void print_json(const struct checked *checked)
+static void print_json(void)
 {
     struct json_object *document = json_object_new_object();
     struct json_object *settings = json_object_new_array(), *findings = json_object_new_array();
     char origin[MESSAGE_BYTES];
     for (int i = 0; i < CONFIG_KEYS; i++) {
-        const struct config_setting *setting = &checked->config->settings[i];
+        const struct config_setting *setting = &checked.config->settings[i];
         struct json_object *object = json_object_new_object();
         json_add(object, "key", json_text(setting->key));
         json_add(object, "value", json_text(setting->text));
@@ -156,7 +158,7 @@ static void print_json(const struct checked *checked)
         json_object_array_add(findings, object);
     }
     json_add(document, "version", json_text(VERSION));
-    json_add(document, "module", json_text(checked->module_path));
+    json_add(document, "module", json_text(checked.module_path));
     json_add(document, "settings", settings);
     json_add(document, "problems", json_object_new_uint64(report_problems()));
     json_add(document, "findings", findings);
@@ -165,8 +167,7 @@ static void print_json(const struct checked *checked)
 
 int check_command(int argc, char **argv)
 {
-    static struct checked checked; /* until the program ends */
-    static void (*const subjects[])(struct checked *) = {
+    static void (*const subjects[])(void) = {
         check_settings, check_policy, check_target, check_proxy, check_machine, check_p11_kit,
     };
     struct common_options common = common_options(argc, argv, help);
@@ -185,9 +186,9 @@ int check_command(int argc, char **argv)
         return EXIT_BAD;
     }
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
-        subjects[i](&checked);
+        subjects[i]();
     if (common.json)
-        print_json(&checked);
+        print_json();
     else
         print_text();
     return end_of_output(report_problems() > 0 ? EXIT_BAD : EXIT_FINE);

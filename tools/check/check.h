@@ -13,10 +13,10 @@ void report_add(enum mark mark, const char *about, const char *format, ...)
 size_t report_problems(void);
 
 /*
- * Runs work(context) in a child process. A module that crashes, ends the process or hangs becomes a
+ * Runs work in a child process. A module that crashes, ends the process or hangs becomes a
  * problem, with the stage that it was in.
  */
-void report_from_child(const char *about, child_work *work, void *context);
+void report_from_child(const char *about, void (*work)(void));
 
 /* In such a child: what it does from now on. It has half a minute for that. */
 void report_stage(const char *stage);
@@ -27,30 +27,30 @@ bool report_start(struct token_module *module, const char *what, const char *pat
                   const char *reserved);
 
 /* What is looked at. */
-struct checked {
+extern struct checked {
     char module_path[2 * PATH_MAX]; /* of the proxy, absolute; its last part may be a link */
     struct config_places places;
     struct config *config;
-};
+} checked;
 
 /* What is configured and where, all mistakes, the log file, and files that others may write. */
-void check_settings(struct checked *checked);
+void check_settings(void);
 
 /* The policy, what of it has no effect, and who may write its file. */
-void check_policy(struct checked *checked);
+void check_policy(void);
 
 /* The target's file, and the target itself, in a child: interfaces, slots, tokens, random bytes. */
-void check_target(struct checked *checked);
+void check_target(void);
 
 /* The proxy's file and, if there is no problem yet, the proxy before the target, in a child: whether it starts, and
  * what it learns of the tokens. */
-void check_proxy(struct checked *checked);
+void check_proxy(void);
 
 /* What protects the pool here, and what does not. */
-void check_machine(struct checked *checked);
+void check_machine(void);
 
 /* Whether p11-kit knows the proxy and, if there is no problem, its tokens by another module. */
-void check_p11_kit(struct checked *checked);
+void check_p11_kit(void);
 
 /*
  * Draws 32 bytes, again and again for a while, without a login. *mean_ns is how long that takes. Returns what

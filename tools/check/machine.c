@@ -43,9 +43,9 @@ static bool is_virtual(void)
     return is;
 }
 
-void check_machine(struct checked *checked)
+void check_machine(void)
 {
-    const struct config *config = checked->config;
+    const struct config *config = checked.config;
     void *page = NULL;
     if (!config->pool)
         return; /* there is nothing to protect */

@@ -30,7 +30,7 @@ static void report_learned(const struct statistics_slot *slot)
                        : ", because more was refused, was slow or was not needed");
 }
 
-static void report_all_learned(CK_FUNCTION_LIST *list, const char *module_path)
+static void report_all_learned(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
@@ -44,34 +44,34 @@ static void report_all_learned(CK_FUNCTION_LIST *list, const char *module_path)
         report_stage("with a token through the proxy");
         check_draws(list, slots[i], DRAW_NS, &function, &mean_ns);
     }
-    counters_find(&own, &pid, 1, /* complaints= */ NULL);
+    counters_find(&own, &pid, 1, /* complains= */ false);
     /* A copy for a second target belongs to no package, so an upgrade leaves it as it is. */
     if (own.strange > 0 ||
         (own.count > 0 && strcmp(own.proxies[0].counters->version, VERSION) != 0))
         report_add(MARK_NOTE, "proxy",
                    "the proxy is of another version than this program, which is " VERSION ": %s\n"
                    "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
-                   module_path, module_path);
+                   checked.module_path, checked.module_path);
     for (size_t slot = 0; own.count > 0 && slot < own.proxies[0].counters->slot_count; slot++)
         report_learned(&own.proxies[0].counters->slots[slot]);
     counters_free(&own);
 }
 
-static void look(void *context)
+static void look(void)
 {
-    const char *module_path = ((const struct checked *)context)->module_path;
+    const char *module_path = checked.module_path;
     struct token_module module;
     if (!report_start(&module, "proxy", module_path, NULL))
         return;
     report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
-    report_all_learned(module.list, module_path);
+    report_all_learned(module.list);
     report_stage("in the proxy's C_Finalize");
     module.list->C_Finalize(NULL);
 }
 
-void check_proxy(struct checked *checked)
+void check_proxy(void)
 {
-    const char *path = checked->module_path;
+    const char *path = checked.module_path;
     char real[PATH_MAX];
     if (access(path, R_OK) != 0)
         report_add(MARK_PROBLEM, "proxy",
@@ -85,31 +85,15 @@ void check_proxy(struct checked *checked)
                    "replace the link by a copy: cp --remove-destination %s %s",
                    path, real, real, path);
     else if (report_problems() == 0) /* it would only report the same again */
-        report_from_child("proxy", look, checked);
+        report_from_child("proxy", look);
 }
 
-static void report_doubles(const struct registered *registered, const char *folder)
-{
-    for (size_t i = 0; i < registered->double_count; i++) {
-        const char *name = registered->doubles[i].name;
-        report_add(MARK_NOTE, "p11-kit",
-                   "p11-kit has token '%s' by another module too (%s), so programs see it twice\n"
-                   "add the line enable-in: nothing to %s/%s.module, which may be a new file",
-                   registered->doubles[i].label, name, folder, name);
-    }
-    if (registered->token_count == 0)
-        report_add(MARK_NOTE, "p11-kit",
-                   "p11-kit's programs see no initialised token through the proxy");
-    else if (registered->double_count == 0)
-        report_add(MARK_OK, "p11-kit", "p11-kit has the target's tokens only through the proxy");
-}
-
-void check_p11_kit(struct checked *checked)
+void check_p11_kit(void)
 {
     struct registered registered;
     char folder[PATH_MAX];
-    registered_folder(folder, &checked->places);
-    if (!registered_find(&registered, checked->module_path, /* target= */ NULL))
+    registered_folder(folder, &checked.places);
+    if (!registered_find(&registered, checked.module_path, /* target= */ NULL))
         report_add(MARK_NOTE, "p11-kit",
                    "the modules that p11-kit has registered cannot be listed: one of them crashes "
                    "or hangs");
@@ -120,7 +104,19 @@ void check_p11_kit(struct checked *checked)
             "at %s\n"
             "p11-proxy setup registers it for all; if it is registered, its enable-in: names "
             "other programs, or p11-kit reads other folders than %s and %s",
-            checked->module_path, checked->places.package_modules, checked->places.system_modules);
-    else if (report_problems() == 0)
-        report_doubles(&registered, folder);
+            checked.module_path, checked.places.package_modules, checked.places.system_modules);
+    else if (report_problems() > 0)
+        return;
+    else if (registered.token_count == 0)
+        report_add(MARK_NOTE, "p11-kit",
+                   "p11-kit's programs see no initialised token through the proxy");
+    else if (registered.double_count == 0)
+        report_add(MARK_OK, "p11-kit", "p11-kit has the target's tokens only through the proxy");
+    for (size_t i = 0; i < registered.double_count; i++) {
+        const char *name = registered.doubles[i].name;
+        report_add(MARK_NOTE, "p11-kit",
+                   "p11-kit has token '%s' by another module too (%s), so programs see it twice\n"
+                   "add the line enable-in: nothing to %s/%s.module, which may be a new file",
+                   registered.doubles[i].label, name, folder, name);
+    }
 }

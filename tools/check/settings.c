@@ -69,9 +69,9 @@ static void report_mistake(const char *about, const char *text)
                text);
 }
 
-void check_settings(struct checked *checked)
+void check_settings(void)
 {
-    const struct config *config = checked->config;
+    const struct config *config = checked.config;
     char origin[MESSAGE_BYTES];
     const char *seen = "";
     /* The rest is checked as if these lines were not there. */
@@ -104,9 +104,9 @@ static void hear_warning(void *unused, const char *message)
                message);
 }
 
-void check_policy(struct checked *checked)
+void check_policy(void)
 {
-    const struct config *config = checked->config;
+    const struct config *config = checked.config;
     const struct policy_rule *rule;
     struct policy *policy; /* until the program ends */
     struct message message;

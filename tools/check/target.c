@@ -108,7 +108,7 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
     return true;
 }
 
-static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
+static void report_slots(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST, usable = 0;
@@ -118,13 +118,13 @@ static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
                    "the slots cannot be looked at: C_GetSlotList answers %s", token_code(rv));
         return;
     }
-    if (token_is_started(checked->module_path)) {
+    if (token_is_started(checked.module_path)) {
         report_add(
             MARK_PROBLEM, "target",
             "the target loads this proxy in turn, so the pool would be filled from itself: %s\n"
             "add the line disable-in: p11-kit-proxy to %s, or set x-target to the "
             "token's own module",
-            checked->config->target, checked->config->system_file);
+            checked.config->target, checked.config->system_file);
         return;
     }
     report_add(count > 0 ? MARK_OK : MARK_NOTE, "token", "slots with a token: %lu%s", count,
@@ -138,26 +138,25 @@ static void report_slots(const struct checked *checked, CK_FUNCTION_LIST *list)
                    "no token can be used yet\n"
                    "initialise one with its maker's tool, or with pkcs11-tool --module %s "
                    "--slot %lu --init-token --label NAME",
-                   checked->config->target, slots[0]);
+                   checked.config->target, slots[0]);
 }
 
-static void look(void *context)
+static void look(void)
 {
-    const struct checked *checked = context;
-    const struct config *config = checked->config;
+    const struct config *config = checked.config;
     struct token_module module;
     if (!report_start(&module, "target", config->target, config->target_init))
         return;
     report_stage("after C_Initialize");
     report_library(&module, config->target);
-    report_slots(checked, module.list);
+    report_slots(module.list);
     report_stage("in C_Finalize");
     module.list->C_Finalize(NULL);
 }
 
-void check_target(struct checked *checked)
+void check_target(void)
 {
-    const struct config *config = checked->config;
+    const struct config *config = checked.config;
     const char *target = config->target;
     struct message message;
     char real[PATH_MAX];
@@ -172,6 +171,6 @@ void check_target(struct checked *checked)
     } else {
         /* Of the file, not of a link to it. */
         check_writers("target", "the target", realpath(target, real) != NULL ? real : target);
-        report_from_child("target", look, checked);
+        report_from_child("target", look);
     }
 }

@@ -1,6 +1,7 @@
 /* counters.c - finds the processes that hold a descriptor of counters of their own, and copies those. */
 #include "counters/counters.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,11 +35,6 @@ static uint64_t innermost_pid(int fds, pid_t pid)
         return (uint64_t)pid;
     *end = '\0';
     return strtoull(strrchr(line, '\t') + 1, NULL, 10);
-}
-
-static bool read_part(int fd, struct statistics *all, size_t from, size_t len_bytes)
-{
-    return pread(fd, (char *)all + from, len_bytes, (off_t)from) == (ssize_t)len_bytes;
 }
 
 /* Ends a text, and makes it printable. */
@@ -80,7 +76,7 @@ static enum outcome read_counters(struct statistics *all, int fd, uint64_t own_p
 {
     static const char zeros[sizeof all->magic];
     const size_t slots_at = offsetof(struct statistics, slots);
-    if (!read_part(fd, all, 0, slots_at))
+    if (pread(fd, all, slots_at, 0) != (ssize_t)slots_at)
         return STRANGE;
     if (memcmp(all->magic, zeros, sizeof zeros) == 0)
         return UNUSED; /* C_Initialize is under way: the module sets magic last */
@@ -91,7 +87,8 @@ static enum outcome read_counters(struct statistics *all, int fd, uint64_t own_p
         all->slot_count = STATISTICS_SLOTS;
     if (all->refusal_count > STATISTICS_REFUSALS)
         all->refusal_count = STATISTICS_REFUSALS;
-    if (!read_part(fd, all, slots_at, all->slot_count * sizeof all->slots[0]))
+    const size_t slots_bytes = all->slot_count * sizeof all->slots[0];
+    if (pread(fd, all->slots, slots_bytes, (off_t)slots_at) != (ssize_t)slots_bytes)
         return STRANGE;
     clean(all);
     return all->pid == own_pid ? SHOWN : UNUSED;
@@ -163,20 +160,7 @@ static enum outcome inspect(struct counted_list *list, pid_t pid)
     return best;
 }
 
-static void inspect_all(struct counted_list *list)
-{
-    DIR *directory = opendir("/proc");
-    const struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0)
-            inspect(list, pid);
-    }
-    if (directory != NULL)
-        closedir(directory);
-}
-
-bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, FILE *complaints)
+bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, bool complains)
 {
     static const char *const reasons[] = {
         [GONE] = "does not exist",
@@ -188,17 +172,20 @@ bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, F
                     " does not read; use the p11-proxy that came with the module",
     };
     bool all_shown = true;
+    const struct dirent *entry;
+    DIR *directory = count == 0 ? opendir("/proc") : NULL;
     *list = (struct counted_list){.count = 0};
-    if (count == 0)
-        inspect_all(list);
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        if (isdigit((unsigned char)entry->d_name[0]))
+            inspect(list, (pid_t)strtol(entry->d_name, NULL, 10));
+    }
+    if (directory != NULL)
+        closedir(directory);
     for (size_t i = 0; i < count; i++) {
         enum outcome outcome = inspect(list, pids[i]);
-        if (outcome == SHOWN)
-            continue;
-        all_shown = false;
-        if (complaints != NULL)
-            fprintf(complaints, "p11-proxy stats: process %ld %s\n", (long)pids[i],
-                    reasons[outcome]);
+        all_shown = all_shown && outcome == SHOWN;
+        if (outcome != SHOWN && complains)
+            fprintf(stderr, "p11-proxy stats: process %ld %s\n", (long)pids[i], reasons[outcome]);
     }
     return all_shown;
 }

@@ -7,7 +7,6 @@
 #define P11_PROXY_TOOL_COUNTERS_H
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #include "statistics.h"
@@ -30,11 +29,11 @@ struct counted_list {
 };
 
 /*
- * Finds the processes that use the proxy: all, or with count > 0 those in pids. Writes to complaints,
- * if that is not NULL, why one in pids cannot be shown. False if that is so for one of them.
+ * Finds the processes that use the proxy: all, or with count > 0 those in pids. With complains says on
+ * stderr why one in pids cannot be shown. False if that is so for one of them.
  * The caller ends *list with counters_free() in any case.
  */
-bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, FILE *complaints);
+bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, bool complains);
 
 void counters_free(struct counted_list *list);
 

@@ -89,7 +89,7 @@ static int show(const struct request *what)
                                    .tv_nsec = what->period_ns % NS_PER_S};
     bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen();
     struct counted_list list, before = {.count = 0};
-    bool all_shown = counters_find(&list, what->pids, what->pids_count, stderr);
+    bool all_shown = counters_find(&list, what->pids, what->pids_count, /* complains= */ true);
     int code;
     do {
         if (what->format == FORMAT_JSON)
@@ -110,7 +110,7 @@ static int show(const struct request *what)
         if (!what->watches || ferror(stdout))
             break;
         nanosleep(&pause, NULL);
-        counters_find(&list, what->pids, what->pids_count, /* complaints= */ NULL);
+        counters_find(&list, what->pids, what->pids_count, /* complains= */ false);
     } while (what->pids_count == 0 || list.count > 0);
     counters_free(&before);
     counters_free(&list);
