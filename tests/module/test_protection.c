@@ -1,14 +1,17 @@
-/* test_protection.c - what the kernel has noted of the pool's memory. */
+/* test_protection.c - what the kernel has noted of the pools' memory, and how much of it there is. */
 #include "served.h"
 
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory_scan.h"
+
+enum { KIB = 1024, SLOTS = 16 };
 
 static CK_SESSION_HANDLE session;
 static struct mapping mappings[MAPPINGS_MOST];
@@ -89,6 +92,95 @@ TEST(without_its_droppable_page_a_pool_serves_nothing_older)
         ck_assert_uint_gt(draw(session, 16, 8192), made);
     }
     served_once(5 * 2048);
+}
+
+static CK_SESSION_HANDLE sessions[SLOTS];
+
+static void begin_with(CK_C_INITIALIZE_ARGS *args, unsigned slots, const char *settings)
+{
+    script("quiet; slots %u", slots);
+    proxy_with(settings);
+    EXPECT(fn->C_Initialize(args), CKR_OK);
+    for (unsigned i = 0; i < slots; i++)
+        sessions[i] = open_session(i, 0);
+}
+
+/* The kernel tells whether it can read there. */
+static bool faults(const uint8_t *byte)
+{
+    int fd = memfd_create("byte", 0);
+    bool is_bad = write(fd, byte, 1) < 0;
+    close(fd);
+    return is_bad;
+}
+
+TEST(a_page_before_and_one_behind_fault)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    begin_warm(&no_threads, "");
+    unsigned count = smaps_list(" wf", mappings, MAPPINGS_MOST);
+    ck_assert_uint_ge(count, 2); /* the state of the module, and the pool */
+    for (unsigned i = 0; i < count; i++) {
+        const uint8_t *start = mappings[i].start, *end = start + mappings[i].len_bytes;
+        if (end - start == page)
+            continue; /* the one that the kernel may drop, without bytes in it */
+        ck_assert(faults(start - page) && faults(start - 1) && !faults(start));
+        ck_assert(faults(end) && faults(end + page - 1) && !faults(end - 1));
+    }
+}
+
+/* The filler has its bytes from the token, and they are not tested yet. */
+TEST(the_token_writes_there_and_nowhere_else)
+{
+    begin_with(&os_locking, 1, "x-pool-max-age: 1min");
+    script("C_GenerateRandom by filler: hold");
+    DRAW_UNTIL(sessions[0], script_held() == 1);
+    unsigned count = smaps_list(" wf", mappings, MAPPINGS_MOST);
+    unsigned long inside = 0;
+    for (unsigned i = 0; i < count; i++)
+        inside += scan_part(mappings[i].start, mappings[i].len_bytes).held;
+    ck_assert_uint_ge(inside, 64);
+    ck_assert_uint_eq(scan_memory().held, inside);
+    script_release();
+}
+
+static const struct {
+    const char *settings;
+    size_t size_bytes;
+} pools[] = {
+    {"x-pool-size: 4KiB\nx-pool-max-age: 60min", 4 * KIB},
+    {"x-pool-max-age: 60min", 64 * KIB},
+    {"x-pool-size: 1MiB\nx-pool-max-age: 60min", 1024 * KIB},
+};
+
+enum { POOLS = sizeof pools / sizeof *pools };
+
+/* As much as there is, so that it is a bound and not just a little. */
+TEST_EACH(all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS)
+{
+    size_t most = pools[_i % POOLS].size_bytes;
+    begin_with(_i < POOLS ? &os_locking : &no_threads, SLOTS, pools[_i % POOLS].settings);
+    for (int round = 0; round < 4; round++) {
+        for (unsigned slot = 0; slot < SLOTS; slot++) {
+            draw(sessions[slot], 1024, 64 * KIB);
+            draw(sessions[slot], 16, 8 * KIB);
+        }
+        if (_i < POOLS)
+            let_filler_work();
+        /* Pieces overlap: there is one less than words in each stretch. */
+        unsigned long held = scan_memory().held * WORD_BYTES;
+        ck_assert_msg(held <= most, "%lu bytes are held, in a pool of %zu", held, most);
+        ck_assert_uint_ge(held, most / 8);
+    }
+}
+
+/* Locked memory is not taken before it is needed. */
+TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
+{
+    begin_with(&no_threads, SLOTS, "x-pool-size: 16MiB\nx-pool-max-age: 60min");
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        draw(sessions[slot], 16, 4096);
+    ck_assert_uint_le(smaps_kb(" wf", true), SLOTS * 64);
 }
 
 int main(void)
