@@ -1,16 +1,8 @@
 #!/bin/bash
-# policy.sh - p11-proxy policy, and what the program says without a subcommand.
+# policy.sh - p11-proxy policy: names, rules and what they deny.
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
-check "no subcommand"      complains 2 "p11-proxy --help" "$TOOL"
-check "a wrong subcommand" complains 2 "no command 'chekc'" "$TOOL" chekc
-check "--help"             says 0 "usage: p11-proxy COMMAND" "$TOOL" --help
-check "--version"          says 0 "p11-proxy 0" "$TOOL" --version
-check "-h"                 says 0 "usage: p11-proxy COMMAND" "$TOOL" -h
-check "help"               says 0 "usage: p11-proxy COMMAND" "$TOOL" help
-check "help of a wrong subcommand" complains 2 "no command 'chekc'" "$TOOL" help chekc
-check "an option first"    complains 2 "no command '--json'" "$TOOL" --json policy
 check_common_options policy
 check_module_option policy
 

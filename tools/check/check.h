@@ -52,12 +52,9 @@ void check_machine(void);
 /* Whether p11-kit knows the proxy and, if there is no problem, its tokens by another module. */
 void check_p11_kit(void);
 
-/*
- * Draws 32 bytes, again and again for a while, without a login. *mean_ns is how long that takes. Returns what
- * C_GenerateRandom or C_OpenSession, as *function says, answers.
- */
-CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, const char **function,
-                  double *mean_ns);
+/* Draws 32 bytes, again and again for a while, without a login. *mean_ns is how long that takes. Returns what
+ * C_OpenSession or C_GenerateRandom answers. */
+CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, double *mean_ns);
 
 /* A file that a user other than root and this one can write or replace, and the command that takes
  * that right away. what names it in the sentence. */

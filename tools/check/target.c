@@ -37,17 +37,14 @@ static void report_library(const struct token_module *module, const char *path)
     report_add(MARK_OK, "target", "the target offers %s", offers);
 }
 
-CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, const char **function,
-                  double *mean_ns)
+CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, double *mean_ns)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
     int draws = 0;
-    *function = "C_OpenSession";
     CK_RV rv = list->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &session);
     if (rv != CKR_OK)
         return rv;
-    *function = "C_GenerateRandom";
     rv = list->C_GenerateRandom(session, bytes, sizeof bytes); /* the first may be slower */
     int64_t begin_ns = clock_exact_ns(), now_ns = begin_ns;
     for (; rv == CKR_OK && now_ns < begin_ns + for_ns; draws++) {
@@ -65,7 +62,6 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 {
     CK_TOKEN_INFO info = {0};
     char label[sizeof info.label + 1];
-    const char *function = "";
     double mean_ns = 0;
     CK_RV rv = list->C_GetTokenInfo(slot, &info);
     if (rv != CKR_OK) {
@@ -76,18 +72,14 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
                    slot, token_code(rv));
         return false;
     }
-    bool is_initialised = (info.flags & CKF_TOKEN_INITIALIZED) != 0;
-    bool has_generator = (info.flags & CKF_RNG) != 0;
+    if ((info.flags & CKF_TOKEN_INITIALIZED) == 0) {
+        report_add(MARK_OK, "token", "slot %lu has a token that is not initialised", slot);
+        return false;
+    }
     token_text(label, info.label, sizeof info.label);
     /* Without a login, because the tool has no PIN. */
-    rv = has_generator || !is_initialised ? check_draws(list, slot, DRAW_NS, &function, &mean_ns)
-                                          : CKR_OK;
-    if (!is_initialised) {
-        report_add(MARK_OK, "token", "slot %lu has a token that is not initialised%s", slot,
-                   rv == CKR_OK ? "; it makes random bytes all the same" : "");
-        return rv == CKR_OK;
-    }
-    if (!has_generator)
+    rv = check_draws(list, slot, DRAW_NS, &mean_ns);
+    if ((info.flags & CKF_RNG) == 0)
         report_add(
             MARK_NOTE, "token",
             "token '%s' in slot %lu has no random number generator, so every call is handed on",
@@ -98,10 +90,10 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
                    label);
     else if (rv != CKR_OK)
         report_add(MARK_PROBLEM, "token",
-                   "token '%s': %s answers %s\n"
+                   "token '%s': C_OpenSession or C_GenerateRandom answers %s\n"
                    "see whether other programs hold all its sessions; else ask the "
                    "token's maker, since the proxy passes that answer on",
-                   label, function, token_code(rv));
+                   label, token_code(rv));
     else
         report_add(MARK_OK, "token", "token '%s' makes %d random bytes in %.3f ms, without a login",
                    label, DRAW_BYTES, mean_ns / NS_PER_MS);

@@ -73,9 +73,9 @@ const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
 static void put_notes(const struct counted_list *list)
 {
     if (list->count == 0)
-        fprintf(stderr, "p11-proxy stats: no process that may be read uses the proxy\n");
-    if (list->count == 0 && list->forbidden > 0)
-        fprintf(stderr, "p11-proxy stats: not readable: %zu; root can read all\n", list->forbidden);
+        fprintf(stderr,
+                "p11-proxy stats: no process that may be read uses the proxy; not readable: %zu\n",
+                list->forbidden);
     if (list->strange > 0)
         fprintf(stderr,
                 "p11-proxy stats: with counters of another kind: %zu; name one to see why\n",
