@@ -1,6 +1,7 @@
 /* compile.c - what lists mean: each item becomes a rule, with what it denies or why it denies nothing. */
 #include "policy/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,17 +47,17 @@ static uint8_t take_service(const char **text)
 }
 
 /* Why a name that stands for no row denies nothing. */
-static const char *no_effect_of_word(const struct names *names, const struct rule *rule)
+static const char *no_effect_of_word(const struct names *names, const char *name, size_t len)
 {
     static const char padding[] = "/PKCS5Padding";
-    const size_t len = sizeof padding - 1;
-    const char *word = word_reason(rule->name, rule->name_len);
+    const size_t tail = sizeof padding - 1;
+    const char *word = word_reason(name, len);
 
     if (word != NULL)
         return word;
-    if (!names_is_known(names, rule->name, rule->name_len))
+    if (!names_is_known(names, name, len))
         return unknown_name;
-    return rule->name_len > len && same_text(rule->name + rule->name_len - len, padding, len)
+    return len > tail && same_text(name + len - tail, padding, tail)
                ? java_pads
                : "no mechanism is this combination";
 }
@@ -83,7 +84,7 @@ static const char *no_effect(const struct compiler *c, const struct rule *rule,
     if (key_begins(at, "jdk.tls.") && rule->name_len == 4 && same_text(rule->name, "ECDH", 4))
         return "static ECDH suites of TLS";
     if (group->first_link == 0)
-        return no_effect_of_word(c->policy->names, rule);
+        return no_effect_of_word(c->policy->names, rule->name, rule->name_len);
     if (rule->uses != FOR_ANY && !(uses & rule->uses))
         return "no mechanism of this service has it";
     if (rule->certificates_only || (rule->has_date && about_files))
@@ -104,18 +105,20 @@ static int tell(struct compiler *c, const struct rule *rule, bool is_told)
     static const char pads[] = "has a padding that Java does itself (write AES/CBC, as an example, "
                                "or CKM_AES_CBC_PAD)";
     const struct policy_rule *at = &rule->shown;
-    const char *should = rule->no_effect == java_pads ? pads : unknown;
+    bool is_padding = at->no_effect == java_pads;
+    const struct name *nearest = NULL;
+    char text[MESSAGE_BYTES];
 
-    if (at->key != NULL) {
-        if (!is_told)
-            report_warning(&c->report, at, should);
-        return 0;
-    }
-    const struct name *nearest = names_nearest(c->policy->names, at->text);
-    if (nearest == NULL || should == pads)
-        return report_error(&c->report, at, "%s", should);
-    return report_error(&c->report, at, "%s (nearest: %.*s)", should, (int)nearest->len,
-                        nearest->text);
+    if (at->key == NULL && !is_padding)
+        nearest = names_nearest(c->policy->names, at->text);
+    snprintf(text, sizeof text, nearest != NULL ? "%s (nearest: %.*s)" : "%s",
+             is_padding ? pads : unknown, nearest != NULL ? (int)nearest->len : 0,
+             nearest != NULL ? nearest->text : "");
+    if (at->key == NULL)
+        return report_error(&c->report, at, text);
+    if (!is_told)
+        report_warning(&c->report, at, text);
+    return 0;
 }
 
 static int compile_item(struct compiler *c, const struct policy_rule *at)
@@ -129,7 +132,7 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
         rule->uses = take_service(&text);
     const char *wrong = item_parse(rule, text);
     if (wrong != NULL)
-        return report_error(&c->report, at, "%s", wrong);
+        return report_error(&c->report, at, wrong);
     name_id id = names_take(policy->names, rule->name, rule->name_len);
     if (id == NO_NAME)
         return report_error(
@@ -138,23 +141,22 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
     struct name *group = names_group(policy->names, id);
     bool has_sizes = rule->sizes.count != 0;
     rule->group = policy->names->name[id].group;
-    rule->no_effect = no_effect(c, rule, group);
-    bool in_force = rule->no_effect == NULL;
+    const char *why = rule->shown.no_effect = no_effect(c, rule, group);
+    bool in_force = why == NULL;
     bool is_told = group->listed != NULL;
 
     if (!is_told)
         group->listed = &rule->shown;
     if (group->decides == NULL && !has_sizes && !rule->certificates_only &&
-        (!rule->has_date || in_force || rule->no_effect == repeated))
+        (!rule->has_date || in_force || why == repeated))
         group->decides = &rule->shown;
     if (in_force && !has_sizes)
         group->denied |= rule->uses;
     policy->counts.items++;
     policy->counts.no_effect += !in_force;
     policy->counts.size_rules += in_force && has_sizes;
-    c->effective =
-        c->effective || in_force || rule->no_effect == later || rule->no_effect == repeated;
-    if (rule->no_effect == unknown_name || rule->no_effect == java_pads)
+    c->effective = c->effective || in_force || why == later || why == repeated;
+    if (why == unknown_name || why == java_pads)
         return tell(c, rule, is_told);
     return !in_force || verdicts_add(policy, rule)
                ? 0
@@ -167,13 +169,15 @@ static int compile_list(struct compiler *c, struct list list);
 static int include_curves(struct compiler *c, const struct policy_rule *at, const char *what)
 {
     const struct list *named = lists_find(&c->policy->lists, CURVES_KEY);
+    bool is_other =
+        strlen(what) != strlen(CURVES_KEY) || !same_text(what, CURVES_KEY, strlen(what));
+    const char *should = is_other ? "includes something else than " CURVES_KEY
+                                  : "includes a property that no list file has";
 
-    if (strlen(what) != strlen(CURVES_KEY) || !same_text(what, CURVES_KEY, strlen(what)))
-        return report_error(&c->report, at, "includes something else than " CURVES_KEY);
-    if (named == NULL && at->key == NULL)
-        return report_error(&c->report, at, "includes a property that no list file has");
+    if (is_other || (named == NULL && at->key == NULL))
+        return report_error(&c->report, at, should);
     if (named == NULL)
-        report_warning(&c->report, at, "includes a property that no list file has");
+        report_warning(&c->report, at, should);
     if (named == NULL || c->curves_included)
         return 0;
     c->curves_included = true; /* also while it is, since it may include itself */
@@ -203,21 +207,23 @@ static int compile_list(struct compiler *c, struct list list)
 static int need_effect(struct compiler *c, const struct policy_rule *named, size_t rules_before)
 {
     const struct policy_rule *first = policy_rule(c->policy, rules_before);
+    char text[MESSAGE_BYTES];
 
     if (c->effective || (first == NULL && named == NULL))
         return 0;
     if (first == NULL)
         return report_error(&c->report, named,
                             "lists no algorithm under a key jdk.*.disabledAlgorithms");
-    return report_error(&c->report, first, "lists nothing that takes effect (%s)",
-                        policy_no_effect(first));
+    snprintf(text, sizeof text, "lists nothing that takes effect (%s)", first->no_effect);
+    return report_error(&c->report, first, text);
 }
 
 static int compile(struct compiler *c, const struct policy_sources *sources)
 {
     struct policy *policy = c->policy;
     const struct list *list = policy->lists.list;
-    struct policy_rule named = {sources->file, sources->file_from, FILE_KEY, sources->file_line};
+    struct policy_rule named = {sources->file, sources->file_from, FILE_KEY, sources->file_line,
+                                NULL};
     size_t rules_before = 0, items = 0;
     /* All files first, because any list may include what stands in one of them. */
     int rc = lists_add_inline(&policy->lists, sources, &c->report);
@@ -251,9 +257,10 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
 int policy_compile(struct policy **policy, const struct policy_sources *sources,
                    struct message *message)
 {
-    struct compiler c = {.policy = calloc(1, sizeof *c.policy),
-                         .now_s = sources->now_s,
-                         .report = {sources->warn, sources->warn_context, 0, message}};
+    struct compiler c = {
+        .policy = calloc(1, sizeof *c.policy),
+        .now_s = sources->now_s,
+        .report = {.warn = sources->warn, .context = sources->warn_context, .message = message}};
     int rc = c.policy != NULL ? compile(&c, sources) : report_no_memory(&c.report);
 
     if (rc != 0 || c.policy->rule_count == 0) {

@@ -25,7 +25,6 @@ bool sizes_can_deny(const struct sizes *sizes);
 
 struct rule {
     struct policy_rule shown; /* stands first, so that one can be had from the other */
-    const char *no_effect;    /* NULL: in force */
     const char *name;         /* within the text */
     size_t name_len;
     name_id group;
@@ -55,12 +54,11 @@ struct report {
     void *context;
     size_t warnings;
     struct message *message;
+    struct message why; /* of the operating system */
 };
 
 /* "file:line: key should: 'text'", with what the rule says. An error returns -EINVAL. */
-#define LIKE_PRINTF __attribute__((format(printf, 3, 4)))
-int report_error(struct report *report, const struct policy_rule *at, const char *should,
-                 ...) LIKE_PRINTF;
+int report_error(struct report *report, const struct policy_rule *at, const char *should);
 void report_warning(struct report *report, const struct policy_rule *at, const char *should);
 int report_no_memory(struct report *report);
 
@@ -111,8 +109,8 @@ struct verdict {
     uint64_t number;
     enum row_kind kind;
     bool is_taken;
-    const struct rule
-        *rule[USES];    /* the first that denies it; of anything but a mechanism all are the same */
+    const struct policy_rule
+        *rule[USES];    /* the first that denies it, whatever the use of a key or curve */
     uint32_t last_size; /* of the rules about sizes of its keys; 0: there are none */
 };
 
@@ -143,8 +141,8 @@ struct policy {
     struct size_rule size[SIZE_RULES_MAX + 1]; /* the first is unused */
     uint32_t size_count;
 
-    const struct rule *any_curve; /* the first rule about curves or their sizes */
-    unsigned keyed_sizes;         /* bits of enum key_size_from: some rule looks at such keys */
+    const struct policy_rule *any_curve; /* the first rule about curves or their sizes */
+    unsigned keyed_sizes; /* bits of enum key_size_from: some rule looks at such keys */
     struct policy_counts counts;
     bool audit;
 };

@@ -49,9 +49,8 @@ static bool take(struct der *in, uint8_t tag, struct der *content)
     return true;
 }
 
-enum {
-    TEXT_BYTES = 160
-}; /* of an order in hexadecimal, of an OID, of a name: more than any in the tables */
+/* Of an order in hexadecimal, or of an OID: more than any in the tables. */
+enum { TEXT_BYTES = 160 };
 
 /* An OID's content, which has no other form in DER, as dotted text; "" if it is none or too long. */
 static void dotted(char text[TEXT_BYTES], struct der oid)
@@ -140,18 +139,24 @@ void key_info_params(struct key_info *key, const uint8_t *params, size_t params_
         key->bits = curve_bits(key->curve);
 }
 
-const struct digest *digest_info_find(const uint8_t *data, size_t data_bytes)
+const struct policy_rule *policy_digest_info(const struct policy *policy, const uint8_t *data,
+                                             size_t data_bytes)
 {
     struct der in = {data, data_bytes}, info, algorithm, oid, digest;
+    const struct policy_rule *rule = NULL;
     char text[TEXT_BYTES];
 
-    if (data == NULL || !take(&in, DER_SEQUENCE, &info) || in.len_bytes != 0 ||
+    if (policy == NULL || data == NULL || !take(&in, DER_SEQUENCE, &info) || in.len_bytes != 0 ||
         !take(&info, DER_SEQUENCE, &algorithm) || !take(&info, DER_OCTET_STRING, &digest) ||
         info.len_bytes != 0 || !take(&algorithm, DER_OID, &oid))
         return NULL;
     dotted(text, oid);
-    for (size_t i = 0; i < DIGESTS; i++)
-        if (strcmp(text, digests[i].oid) == 0)
-            return &digests[i];
-    return NULL;
+    for (size_t i = 0; i < DIGESTS && rule == NULL; i++) {
+        if (strcmp(text, digests[i].oid) != 0)
+            continue;
+        rule = policy_mechanism(policy, digests[i].mechanism, USE_SIGN);
+        if (rule == NULL && digests[i].rsa != 0)
+            rule = policy_mechanism(policy, digests[i].rsa, USE_SIGN);
+    }
+    return rule;
 }

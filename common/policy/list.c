@@ -2,7 +2,6 @@
 #include "policy/internal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +10,12 @@
 
 #define BLANKS " \t\f\r"
 
-int report_error(struct report *report, const struct policy_rule *at, const char *should, ...)
+int report_error(struct report *report, const struct policy_rule *at, const char *should)
 {
-    char came[QUOTE_BYTES], text[MESSAGE_BYTES];
-    va_list values;
+    char came[QUOTE_BYTES];
 
-    va_start(values, should);
-    vsnprintf(text, sizeof text, should, values);
-    va_end(values);
     message_set(report->message, "%s:%u: %s %s: %s", at->file, at->line,
-                at->key ? at->key : INLINE_KEY, text, quote(came, at->text));
+                at->key ? at->key : INLINE_KEY, should, quote(came, at->text));
     return -EINVAL;
 }
 
@@ -30,7 +25,7 @@ void report_warning(struct report *report, const struct policy_rule *at, const c
         return;
     if (report->warnings++ == POLICY_WARNINGS_MAX)
         should = "is one of more warnings than are shown";
-    report_error(report, at, "%s", should); /* an error that comes later overwrites it */
+    report_error(report, at, should); /* an error that comes later overwrites it */
     report->warn(report->context, report->message->text);
 }
 
@@ -123,7 +118,7 @@ static bool is_list_key(const char *key)
 /* The list takes the place of an earlier one with its key. */
 static int put_list(struct lists *lists, const struct list *list, struct report *report)
 {
-    struct policy_rule at = {list->key, list->file, list->key, list->line};
+    struct policy_rule at = {list->key, list->file, list->key, list->line, NULL};
     struct list *place = lists_find(lists, list->key);
 
     if (place == NULL && lists->count == LISTS_MAX)
@@ -146,7 +141,7 @@ static int include_file(struct lists *lists, const struct list *named, struct re
         len--;
     if (asprintf(&whole, "%.*s%.*s", folder_len, named->file, (int)len, path) < 0)
         return report_no_memory(report);
-    struct policy_rule at = {whole, named->file, named->key, named->line};
+    struct policy_rule at = {whole, named->file, named->key, named->line, NULL};
     int rc = lists_add_file(lists, &at, report);
     free(whole);
     return rc;
@@ -229,7 +224,7 @@ static int read_property(struct lists *lists, struct reader *in, const char *fil
                          struct report *report)
 {
     struct list list = {file, in->at, in->line, NULL};
-    struct policy_rule at = {list.key, file, list.key, list.line};
+    struct policy_rule at = {list.key, file, list.key, list.line, NULL};
     char *to = in->at;
     int c;
 
@@ -252,7 +247,7 @@ static int read_property(struct lists *lists, struct reader *in, const char *fil
 
     if (in->wrong != NULL) {
         at.line = in->line;
-        return report_error(report, &at, "%s", in->wrong);
+        return report_error(report, &at, in->wrong);
     }
     if (strcmp(list.key, "include") == 0)
         return include_file(lists, &list, report);
@@ -281,34 +276,24 @@ static int read_properties(struct lists *lists, char *text, const char *file, st
     return rc;
 }
 
-/* Apart from its caller, which may be called within itself on a small stack. */
-__attribute__((noinline)) static int read_text(char **text, const struct policy_rule *named,
-                                               struct report *report)
-{
-    struct message why;
-    int rc = file_read(text, named->text, /* secure= */ false, &why);
-
-    if (rc != 0)
-        message_set(report->message, "%s:%u: %s: %s", named->file, named->line, named->key,
-                    why.text);
-    return rc;
-}
-
 int lists_add_file(struct lists *lists, const struct policy_rule *named, struct report *report)
 {
     if (lists->files > FILES_MAX)
         return report_error(report, named,
                             "is one file more than can be included (does one include itself?)");
     char **text = &lists->text[lists->files], **path = &lists->path[lists->files];
-    int rc = read_text(text, named, report);
-    if (rc != 0)
+    int rc = file_read(text, named->text, /* secure= */ false, &report->why);
+    if (rc != 0) {
+        message_set(report->message, "%s:%u: %s: %s", named->file, named->line, named->key,
+                    report->why.text);
         return rc;
+    }
     lists->files++;
     *path = strdup(named->text);
     if (*path == NULL)
         return report_no_memory(report);
     size_t len = strlen(*text);
-    struct policy_rule end = {*path, *path, FILE_KEY, 1};
+    struct policy_rule end = {*path, *path, FILE_KEY, 1, NULL};
     if (len > 0 && strchr("\r\n", (*text)[len - 1]) == NULL)
         report_warning(report, &end, "does not end with a line end, it may have been cut off");
     return read_properties(lists, *text, *path, report);

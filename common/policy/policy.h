@@ -40,13 +40,6 @@ uint64_t number_bits(const uint8_t *number, size_t number_bytes);
 /* Bits of a curve's group order. Any thread. */
 uint64_t curve_bits(const struct curve *curve);
 
-/*
- * The digest that a whole DigestInfo names (PKCS #1 v1.5, "EMSA-PKCS1-v1_5": SEQUENCE of
- * AlgorithmIdentifier and OCTET STRING), with or without NULL parameters. NULL if data is something
- * else or the digest unknown. Any thread.
- */
-const struct digest *digest_info_find(const uint8_t *data, size_t data_bytes);
-
 /* Compiled lists. Nothing changes them, so any thread may ask; NULL permits everything. */
 struct policy;
 
@@ -54,8 +47,9 @@ struct policy;
 struct policy_rule {
     const char *text; /* white space reduced to single blanks */
     const char *file;
-    const char *key; /* the property of a list file; NULL: the inline list */
-    unsigned line;   /* from 1 */
+    const char *key;       /* the property of a list file; NULL: the inline list */
+    unsigned line;         /* from 1 */
+    const char *no_effect; /* why it denies nothing here, for good; NULL: it denies something */
 };
 
 /* Is told what is odd but no error. message is valid during the call only. */
@@ -118,10 +112,8 @@ bool policy_concerns(const struct policy *policy, uint64_t number);
 /* The uses (FOR_...) that a mechanism is denied; FOR_ANY if that leaves none that it has. */
 unsigned policy_denied_uses(const struct policy *policy, uint64_t number);
 
-/* Whether any rule looks at keys: sizes, curves, parameter sets. If not, none need be read. */
-bool policy_has_key_rules(const struct policy *policy);
-
-/* Whether any rule may deny a key to that mechanism. One bit for numbers of the standard. */
+/* Whether any rule may deny a key to that mechanism, or to anything (NO_MECHANISM). If not, none need be read.
+ * One bit for numbers of the standard; policy must not be NULL. */
 bool policy_looks_at_keys_of(const struct policy *policy, uint64_t mechanism);
 
 /*
@@ -143,10 +135,10 @@ const struct policy_rule *policy_key(const struct policy *policy, uint64_t mecha
 uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism);
 
 /*
- * The rule that denies what is in a DigestInfo that is about to be signed, verified or encrypted with
- * RSA, NULL if none does or data is no DigestInfo. A digest is denied there if it is denied to a
- * signature, or if signing with it and RSA in one step is: MD5withRSA is no other signature if the
- * application digests itself.
+ * The rule that denies what is in a DigestInfo (RFC 8017, with or without NULL parameters) that is about to be signed,
+ * verified or encrypted with RSA; NULL if none does, if data is something else or the digest is not known. A digest is
+ * denied there if it is denied to a signature, or if signing with it and RSA in one step is: MD5withRSA is no other
+ * signature if the application digests itself.
  */
 const struct policy_rule *policy_digest_info(const struct policy *policy, const uint8_t *data,
                                              size_t data_bytes);
@@ -166,9 +158,6 @@ void policy_print_rule(const struct policy_rule *rule, FILE *out);
 
 /* The rule at a place in the order of the lists; NULL from beyond the end. */
 const struct policy_rule *policy_rule(const struct policy *policy, size_t index);
-
-/* Why the rule denies nothing here; NULL if it denies something. Lasts for good. */
-const char *policy_no_effect(const struct policy_rule *rule);
 
 /* What is in force. */
 struct policy_counts {

@@ -68,8 +68,8 @@ void policy_print(const struct policy *policy, FILE *out)
         putc('\n', out);
         policy_print_rule(&rule->shown, out);
         putc('\n', out);
-        if (rule->no_effect != NULL)
-            fprintf(out, "    no effect: %s\n", rule->no_effect);
+        if (rule->shown.no_effect != NULL)
+            fprintf(out, "    no effect: %s\n", rule->shown.no_effect);
         else
             put_denied(policy, rule, out);
     }

@@ -64,7 +64,7 @@ static void deny(struct policy *policy, struct verdict *verdict, unsigned uses,
     for (int use = 0; use < USES; use++) {
         is_new = is_new && verdict->rule[use] == NULL;
         if (uses >> use & 1 && verdict->rule[use] == NULL)
-            verdict->rule[use] = rule;
+            verdict->rule[use] = &rule->shown;
     }
     *(verdict->kind == A_MECHANISM ? &counts->mechanisms
       : verdict->kind == A_CURVE   ? &counts->curves
@@ -98,7 +98,7 @@ bool verdicts_add(struct policy *policy, const struct rule *rule)
             continue;
         policy->keyed_sizes |= 1u << SIZE_ORDER | 1u << SIZE_CURVE;
         if (policy->any_curve == NULL)
-            policy->any_curve = rule;
+            policy->any_curve = &rule->shown;
     }
     return true;
 }
@@ -117,11 +117,6 @@ void verdicts_end(struct policy *policy)
     }
 }
 
-static const struct policy_rule *shown(const struct rule *rule)
-{
-    return rule != NULL ? &rule->shown : NULL;
-}
-
 bool policy_concerns(const struct policy *policy, uint64_t number)
 {
     return number >= STANDARD_NUMBERS || policy->standard[number] != 0;
@@ -137,7 +132,7 @@ const struct policy_rule *policy_mechanism(const struct policy *policy, uint64_t
 {
     if (policy == NULL || (number < STANDARD_NUMBERS && !(policy->standard[number] >> use & 1)))
         return NULL;
-    return shown(verdict_on(policy, A_MECHANISM, number)->rule[use]);
+    return verdict_on(policy, A_MECHANISM, number)->rule[use];
 }
 
 unsigned policy_denied_uses(const struct policy *policy, uint64_t number)
@@ -149,23 +144,6 @@ unsigned policy_denied_uses(const struct policy *policy, uint64_t number)
         if (policy_mechanism(policy, number, (enum mechanism_use)use) != NULL)
             denied |= 1u << use;
     return row != NULL && (row->uses & ~denied) == 0 ? FOR_ANY : denied;
-}
-
-const struct policy_rule *policy_digest_info(const struct policy *policy, const uint8_t *data,
-                                             size_t data_bytes)
-{
-    const struct digest *digest = policy != NULL ? digest_info_find(data, data_bytes) : NULL;
-
-    if (digest == NULL)
-        return NULL;
-    const struct policy_rule *rule = policy_mechanism(policy, digest->mechanism, USE_SIGN);
-    return rule != NULL || digest->rsa == 0 ? rule
-                                            : policy_mechanism(policy, digest->rsa, USE_SIGN);
-}
-
-bool policy_has_key_rules(const struct policy *policy)
-{
-    return policy != NULL && policy->keyed_sizes != 0;
 }
 
 bool policy_looks_at_keys_of(const struct policy *policy, uint64_t mechanism)
@@ -196,9 +174,10 @@ static const struct rule *rule_of_size(const struct policy *policy, uint64_t mec
 }
 
 /* The first rule that denies the key's curve, or a curve that is not known. */
-static const struct rule *rule_of_curve(const struct policy *policy, const struct key_info *key)
+static const struct policy_rule *rule_of_curve(const struct policy *policy,
+                                               const struct key_info *key)
 {
-    const struct rule *first = NULL;
+    const struct policy_rule *first = NULL;
 
     if (!key->has_params || key->type == NULL ||
         (key->type->size_from != SIZE_ORDER && key->type->size_from != SIZE_CURVE))
@@ -210,7 +189,7 @@ static const struct rule *rule_of_curve(const struct policy *policy, const struc
         if (&curves[i] != key->curve &&
             !(key->spelled_out && strcmp(curves[i].order, key->curve->order) == 0))
             continue;
-        const struct rule *rule = verdict_on(policy, A_CURVE, i)->rule[0];
+        const struct policy_rule *rule = verdict_on(policy, A_CURVE, i)->rule[0];
         if (rule != NULL && (first == NULL || rule < first))
             first = rule;
     }
@@ -220,18 +199,22 @@ static const struct rule *rule_of_curve(const struct policy *policy, const struc
 const struct policy_rule *policy_key(const struct policy *policy, uint64_t mechanism,
                                      const struct key_info *key, bool *is_curve)
 {
-    const struct rule *rule = policy_has_key_rules(policy) ? rule_of_curve(policy, key) : NULL;
+    bool is_asked = policy != NULL && policy->keyed_sizes != 0;
+    const struct policy_rule *rule = is_asked ? rule_of_curve(policy, key) : NULL;
+    const struct rule *of_size = NULL;
 
     if (is_curve != NULL)
         *is_curve = rule != NULL;
-    if (rule != NULL || !policy_has_key_rules(policy))
-        return shown(rule);
+    if (rule != NULL || !is_asked)
+        return rule;
     uint64_t bits = key->type != NULL && key->type->bits != 0 ? key->type->bits : key->bits;
     if (bits != BITS_UNKNOWN)
-        rule = rule_of_size(policy, mechanism, key->type, bits);
-    if (rule == NULL && key->type != NULL && key->set <= UINT32_MAX)
-        rule = verdict_on(policy, A_PARAMETER_SET, key->type->number << 32 | key->set)->rule[0];
-    return shown(rule);
+        of_size = rule_of_size(policy, mechanism, key->type, bits);
+    if (of_size != NULL)
+        return &of_size->shown;
+    return key->type != NULL && key->set <= UINT32_MAX
+               ? verdict_on(policy, A_PARAMETER_SET, key->type->number << 32 | key->set)->rule[0]
+               : NULL;
 }
 
 /* The smallest size that is left to the mechanism with keys of one type, or with any (NULL). */
@@ -311,11 +294,6 @@ const struct policy_rule *policy_listed(const struct policy *policy, const char 
 const struct policy_rule *policy_rule(const struct policy *policy, size_t index)
 {
     return policy != NULL && index < policy->rule_count ? &policy->rule[index].shown : NULL;
-}
-
-const char *policy_no_effect(const struct policy_rule *rule)
-{
-    return ((const struct rule *)rule)->no_effect;
 }
 
 void policy_count(const struct policy *policy, struct policy_counts *counts)

@@ -140,7 +140,8 @@ __attribute__((noinline)) static CK_RV judge_mechanism(const struct guarded_call
         rule = used_key_denied(call, /* remember= */ denied == NULL, &code);
         rv = refuse(call, type, rule, code);
     }
-    if (rv == CKR_OK && (call->purpose & MAKES_KEYS) && policy_has_key_rules(policy)) {
+    if (rv == CKR_OK && (call->purpose & MAKES_KEYS) &&
+        policy_looks_at_keys_of(policy, NO_MECHANISM)) {
         rule = templates_denied(call, maker(call), key_type_generated(type), unsure, &code);
         rv = refuse(call, type, rule, code);
     }
@@ -186,7 +187,7 @@ CK_RV guard_template(const struct guarded_call *call)
     bool unsure;
     CK_RV code;
     /* What is made without a type is no key; and what changes nothing of a key's size need not be asked about. */
-    if (!policy_has_key_rules(call->policy) ||
+    if (!policy_looks_at_keys_of(call->policy, NO_MECHANISM) ||
         (call->used != CK_INVALID_HANDLE &&
          (!template_tells_size(call->templates[0], call->counts[0]) ||
           !key_read(&key, call->session, call->used))))

@@ -124,7 +124,7 @@ TEST(a_date_denies_from_the_day_after)
         ck_assert_int_eq(policy_try(&after, dated[i].list, NULL, dated[i].last_s + 1), 0);
         ck_assert_ptr_null(denied(before, MD5));
         ck_assert_ptr_null(policy_name(before, "MD5"));
-        ck_assert_str_eq(policy_no_effect(policy_rule(before, 0)), "its date is to come");
+        ck_assert_str_eq(policy_rule(before, 0)->no_effect, "its date is to come");
         ck_assert_ptr_nonnull(denied(after, MD5));
         ck_assert_ptr_nonnull(policy_name(after, "MD5"));
         policy_free(before);
@@ -157,10 +157,10 @@ TEST(what_has_no_effect_says_why)
         char list[128];
         snprintf(list, sizeof list, "MD5, %s", items[i][0]);
         struct policy *policy = policy_of(list, NULL);
-        const char *why = policy_no_effect(policy_rule(policy, 1));
+        const char *why = policy_rule(policy, 1)->no_effect;
         ck_assert_msg(why != NULL && strstr(why, items[i][1]) != NULL, "%s: %s", list, why);
         ck_assert_uint_eq(count_of(policy).no_effect, 1);
-        ck_assert(!policy_has_key_rules(policy));
+        ck_assert(!policy_looks_at_keys_of(policy, NO_MECHANISM));
         for (uint64_t number = 0; number < 0x8000; number++)
             ck_assert(denied(policy, number) == NULL ||
                       denied(policy, number) == policy_rule(policy, 0));

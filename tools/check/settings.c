@@ -118,7 +118,7 @@ void check_policy(void)
         return;
     }
     for (; (rule = policy_rule(policy, items)) != NULL; items++)
-        idle += policy_no_effect(rule) != NULL;
+        idle += rule->no_effect != NULL;
     bool is_audit = policy_is_audit(policy);
     if (policy == NULL)
         report_add(MARK_OK, "policy", "no algorithm is disabled");

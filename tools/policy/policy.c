@@ -123,7 +123,7 @@ static struct answer ask(const struct policy *policy, struct names *names, const
         ask_parts(&answer, policy, names, text);
     if (answer.verdict == PERMITTED && listed != NULL) {
         answer.rule = listed;
-        answer.verdict = policy_no_effect(listed) != NULL ? NO_EFFECT : PERMITTED;
+        answer.verdict = listed->no_effect != NULL ? NO_EFFECT : PERMITTED;
     }
     answer.audited = answer.verdict == REFUSED && policy_is_audit(policy);
     return answer;
@@ -154,7 +154,7 @@ static void print_answer(const struct policy *policy, const struct names *names,
     if (answer->nearest != NULL)
         printf(" (nearest: %.*s)", (int)answer->nearest->len, answer->nearest->text);
     if (answer->verdict == NO_EFFECT)
-        printf(", %s, in ", policy_no_effect(answer->rule));
+        printf(", %s, in ", answer->rule->no_effect);
     else if (answer->verdict == REFUSED)
         fputs(answer->audited ? ", while x-policy is audit; enforce would refuse it, by " : ", by ",
               stdout);
@@ -210,7 +210,7 @@ static struct json_object *json_answer(const struct policy *policy, const struct
     json_add(object, "audited", json_object_new_boolean(answer->audited));
     json_add(object, "rule", json_rule(answer->rule));
     json_add(object, "no_effect",
-             json_text(answer->verdict == NO_EFFECT ? policy_no_effect(answer->rule) : NULL));
+             json_text(answer->verdict == NO_EFFECT ? answer->rule->no_effect : NULL));
     json_add(object, "min_key_bits", bits == BITS_UNKNOWN ? NULL : json_object_new_uint64(bits));
     json_add(object, "except", except);
     return object;
@@ -266,7 +266,7 @@ static int print_policy(const struct common_options *request, const struct polic
     for (size_t i = 0; (rule = policy_rule(policy, i)) != NULL; i++) {
         struct json_object *item = json_object_new_object();
         json_add(item, "rule", json_rule(rule));
-        json_add(item, "no_effect", json_text(policy_no_effect(rule)));
+        json_add(item, "no_effect", json_text(rule->no_effect));
         json_object_array_add(items, item);
     }
     json_add(object, "items", items);
