@@ -1,4 +1,5 @@
-/* names.h - every name that a list may hold, whatever its case, and the rows that it stands for. */
+/* names.h - every name that a list may hold, whatever its case, and the rows that it stands for. Any thread may call
+ * what does not change names. */
 #ifndef P11_PROXY_NAMES_H
 #define P11_PROXY_NAMES_H
 
@@ -54,13 +55,13 @@ struct names *names_create(size_t more);
 /* Takes NULL and half-built ones. */
 void names_free(struct names *names);
 
-/* The id of a name; NO_NAME if it is not there. One lookup. Any thread. */
+/* The id of a name; NO_NAME if it is not there. One lookup. */
 name_id names_find(const struct names *names, const char *text, size_t len);
 
 /*
  * The same, also of a mechanism's number, and the name is added if it is new. text is borrowed and must outlive names;
  * it needs no final NUL. NO_NAME if it is a number that is not taken: decimal is, only for vendor numbers and numbers
- * of mechanisms.def, so that a forgotten 0x does not make another mechanism of it. Not beside another thread.
+ * of mechanisms.def, so that a forgotten 0x does not make another mechanism of it.
  */
 name_id names_take(struct names *names, const char *text, size_t len);
 
@@ -78,25 +79,23 @@ static inline const struct row *next_row(const struct names *names, const struct
     return *link == 0 ? NULL : &names->row[names->link[*link].row];
 }
 
-/* What words.def says of a word that denies nothing; NULL if it has none such. Any thread. */
+/* What words.def says of a word that denies nothing; NULL if it has none such. */
 const char *word_reason(const char *text, size_t len);
 
 /* Whether the name, or each of its parts and at least two of them, is in the tables or a word. */
 bool names_is_known(const struct names *names, const char *text, size_t len);
 
-/* The known name nearest to text by changed letters; NULL if none is near. Slow. Any thread. */
+/* The known name nearest to text by changed letters; NULL if none is near. Slow. */
 const struct name *names_nearest(const struct names *names, const char *text);
 
-/*
- * Reads a mechanism number, hexadecimal with 0x or decimal. False if text looks like none, else *number is it, or
- * NO_MECHANISM if it is not taken. Any thread.
- */
+/* Reads a mechanism number, hexadecimal with 0x or decimal. False if text looks like none, else *number is it, or
+ * NO_MECHANISM if it is not taken. */
 bool read_number(const char *text, size_t len, uint64_t *number);
 
 /*
  * The parts of a name, as Java takes them: split at '/', then at "with", "and" and "in" (but not
  * "paddin"). Unlike Java's, a '/' before a digit is no place to split: SHA-512/256 is not SHA-512.
- * Begin with { text, text + len }; false if there is no more. Any thread.
+ * Begin with { text, text + len }; false if there is no more.
  */
 struct name_parts {
     const char *at, *end;

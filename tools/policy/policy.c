@@ -93,34 +93,26 @@ static void ask_rows(struct answer *answer, const struct policy *policy, const s
         *answer = (struct answer){.verdict = REFUSED, .rule = answer->rule};
 }
 
-/* A combination that no mechanism is ("MD5withECDSA") is refused if one of its parts is. */
-static void ask_parts(struct answer *answer, const struct policy *policy, const struct names *names,
-                      const char *text)
-{
-    struct name_parts parts = {text, text + strlen(text)};
-    const char *part;
-    size_t len;
-
-    while (answer->verdict != REFUSED && next_part(&parts, &part, &len))
-        ask_rows(answer, policy, names, names_group(names, names_find(names, part, len)));
-    if (answer->verdict != REFUSED)
-        *answer = (struct answer){.verdict = PERMITTED};
-}
-
 /* names has room for one more name. */
 static struct answer ask(const struct policy *policy, struct names *names, const char *text)
 {
     const struct policy_rule *listed = policy_listed(policy, text);
     size_t len = strlen(text);
-    bool known = names_is_known(names, text, len);
+    struct name_parts parts = {text, text + len};
+    const char *part;
     const struct name *group = names_group(names, names_take(names, text, len));
     struct answer answer;
 
-    ask_rows(&answer, policy, names, group);
-    if (group->first_link == 0 && listed == NULL && !known)
+    if (group->first_link == 0 && listed == NULL && !names_is_known(names, text, len))
         return (struct answer){.verdict = UNKNOWN, .nearest = names_nearest(names, text)};
-    if (group->first_link == 0 && listed == NULL)
-        ask_parts(&answer, policy, names, text);
+    ask_rows(&answer, policy, names, group);
+    /* A combination that no mechanism is ("MD5withECDSA") is refused if one of its parts is. */
+    if (group->first_link == 0 && listed == NULL) {
+        while (answer.verdict != REFUSED && next_part(&parts, &part, &len))
+            ask_rows(&answer, policy, names, names_group(names, names_find(names, part, len)));
+        if (answer.verdict != REFUSED)
+            answer = (struct answer){.verdict = PERMITTED};
+    }
     if (answer.verdict == PERMITTED && listed != NULL) {
         answer.rule = listed;
         answer.verdict = listed->no_effect != NULL ? NO_EFFECT : PERMITTED;
@@ -141,6 +133,13 @@ static const struct row *next_exception(const struct policy *policy, const struc
         row = next_row(names, answer->group, link);
     while (row != NULL && (row->kind != A_MECHANISM || rule_of_row(policy, row) == NULL));
     return row;
+}
+
+static void put_exception(const char *what, const char *uses, const struct policy_rule *rule)
+{
+    printf("           except %s%s, by ", what, uses);
+    policy_print_rule(rule, stdout);
+    putchar('\n');
 }
 
 static void print_answer(const struct policy *policy, const struct names *names, const char *text,
@@ -165,18 +164,12 @@ static void print_answer(const struct policy *policy, const struct names *names,
     else if (answer->min_key_bits > 0)
         printf(", with keys of %" PRIu64 " bits and more", answer->min_key_bits);
     putchar('\n');
-    if (answer->verdict == PERMITTED && answer->rule != NULL) {
-        fputs("           except keys, by ", stdout);
-        policy_print_rule(answer->rule, stdout);
-        putchar('\n');
-    }
-    for (uint32_t link = 0; (row = next_exception(policy, names, answer, &link)) != NULL;) {
-        bool whole = policy_denied_uses(policy, row->number) == FOR_ANY;
-        printf("           except %s%s, by ", mechanism_name(row->number, name, sizeof name),
-               whole ? "" : " for some uses");
-        policy_print_rule(rule_of_row(policy, row), stdout);
-        putchar('\n');
-    }
+    if (answer->verdict == PERMITTED && answer->rule != NULL)
+        put_exception("keys", "", answer->rule);
+    for (uint32_t link = 0; (row = next_exception(policy, names, answer, &link)) != NULL;)
+        put_exception(mechanism_name(row->number, name, sizeof name),
+                      policy_denied_uses(policy, row->number) == FOR_ANY ? "" : " for some uses",
+                      rule_of_row(policy, row));
 }
 
 static struct json_object *json_rule(const struct policy_rule *rule)
@@ -217,17 +210,17 @@ static struct json_object *json_answer(const struct policy *policy, const struct
 }
 
 static int answer_all(const struct common_options *request, const struct policy *policy,
-                      char **texts)
+                      char **texts, size_t count)
 {
     struct json_object *all = request->json ? json_object_new_array() : NULL;
+    struct names *names = names_create(/* more= */ count);
     int code = EXIT_FINE;
 
+    if (names == NULL) {
+        fputs("p11-proxy policy: out of memory\n", stderr);
+        return EXIT_USAGE;
+    }
     for (char **text = texts; *text != NULL; text++) {
-        struct names *names = names_create(/* more= */ 1);
-        if (names == NULL) {
-            fputs("p11-proxy policy: out of memory\n", stderr);
-            return EXIT_USAGE;
-        }
         struct answer answer = ask(policy, names, *text);
         if (request->json)
             json_object_array_add(all, json_answer(policy, names, *text, &answer));
@@ -237,8 +230,8 @@ static int answer_all(const struct common_options *request, const struct policy 
             code = EXIT_USAGE;
         else if (answer.verdict == REFUSED && !answer.audited && code == EXIT_FINE)
             code = EXIT_BAD;
-        names_free(names);
     }
+    names_free(names);
     if (request->json)
         json_write(all);
     return code;
@@ -294,7 +287,7 @@ int policy_command(int argc, char **argv)
         policy_load(&policy, config, say_warning, NULL, &message) != 0)
         say_warning(NULL, message.text);
     else if (argv[optind] != NULL)
-        code = answer_all(&request, policy, argv + optind);
+        code = answer_all(&request, policy, argv + optind, (size_t)(argc - optind));
     else
         code = print_policy(&request, policy);
     policy_free(policy);
