@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/copy.h"
+#include "base/keep_errno.h"
 #include "base/probes.h"
 #include "calls/own.h"
 #include "random/fill_session.h"
@@ -26,26 +27,20 @@ enum { KERNEL_BLOCK_BYTES = 256 }; /* the kernel never interrupts requests up to
  * cancel them. Wipes buf and returns CKR_FUNCTION_FAILED if the kernel gives none. */
 __attribute__((noinline)) static CK_RV mix_with_kernel(uint8_t *buf, CK_ULONG len_bytes)
 {
-    int saved_errno = errno;
-    CK_RV rv = CKR_OK;
+    KEEP_ERRNO();
     uint8_t kernel[KERNEL_BLOCK_BYTES];
+    CK_RV rv = CKR_OK;
     for (CK_ULONG done = 0; rv == CKR_OK && done < len_bytes;) {
         CK_ULONG left = len_bytes - done;
-        size_t step = left < sizeof kernel ? left : sizeof kernel;
-        ssize_t got;
-        do
-            got = getrandom(kernel, step, 0);
-        while (got < 0 && errno == EINTR);
-        if (got != (ssize_t)step)
+        ssize_t got = getrandom(kernel, left < sizeof kernel ? left : sizeof kernel, 0);
+        if (got == 0 || (got < 0 && errno != EINTR))
             rv = CKR_FUNCTION_FAILED;
-        for (size_t i = 0; rv == CKR_OK && i < step; i++)
-            buf[done + i] ^= kernel[i];
-        done += step;
+        for (ssize_t i = 0; i < got; i++)
+            buf[done++] ^= kernel[i];
     }
     wipe_bytes(kernel, sizeof kernel);
     if (rv != CKR_OK)
         wipe_bytes(buf, len_bytes);
-    errno = saved_errno;
     return rv;
 }
 
@@ -76,29 +71,6 @@ static struct pool *pool_of(const struct p11_functions *functions, struct slot *
     return slot_make_pool(slot, counters_lines(slot));
 }
 
-/* The token answered for the session: it may be served from the pool again. */
-static void note_answered(CK_SESSION_HANDLE handle, unsigned generation)
-{
-    struct session *session = session_find(handle);
-    if (session != NULL)
-        atomic_store(&session->generation, generation);
-}
-
-/* A small request on a session that is known. */
-static CK_RV draw_small(const struct p11_functions *functions, struct slot *slot,
-                        CK_SESSION_HANDLE handle, uint8_t *buf, CK_ULONG len_bytes)
-{
-    struct pool *pool = pool_of(functions, slot);
-    const struct session *session = session_find(handle);
-    bool reads_ahead =
-        session != NULL && atomic_load(&session->generation) == atomic_load(&slot->generation);
-    if (pool == NULL)
-        return source_forward(functions, slot, handle, buf, len_bytes);
-    CK_RV rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
-    count_pool(slot);
-    return rv;
-}
-
 static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handle, uint8_t *buf,
                   CK_ULONG len_bytes, bool small)
 {
@@ -113,19 +85,26 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
     bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
                   atomic_load(&slot->health) == HEALTH_FAILED;
+    struct pool *pool = !failed && small && slot != NULL ? pool_of(functions, slot) : NULL;
+    const struct session *before = session_find(handle);
+    bool reads_ahead = pool != NULL && before != NULL &&
+                       atomic_load(&before->generation) == atomic_load(&slot->generation);
     CK_RV rv = CKR_DEVICE_ERROR;
-    if (!failed && small && slot != NULL)
-        rv = draw_small(functions, slot, handle, buf, len_bytes);
-    else if (!failed)
+    if (pool != NULL) {
+        rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
+        count_pool(slot);
+    } else if (!failed)
         rv = source_forward(functions, slot, handle, buf, len_bytes);
     count_draw(slot, len_bytes, rv);
     PROBE(draw__straight, handle, len_bytes, rv);
     if (rv != CKR_OK && !failed)
         session_note_code(handle, rv);
-    else if (rv == CKR_OK && slot != NULL)
-        note_answered(handle, generation);
+    /* The token has answered for the session: it may be served from the pool again. */
+    struct session *session = rv == CKR_OK && slot != NULL ? session_find(handle) : NULL;
+    if (session != NULL)
+        atomic_store(&session->generation, generation);
     /* Only now: the filler stays away from a slot that is in a call. */
-    if (rv == CKR_OK && small && slot != NULL && atomic_load(&slot->pool) != NULL)
+    if (rv == CKR_OK && pool != NULL)
         filler_note_read_ahead(slot);
     call_end();
     return rv;
