@@ -78,7 +78,7 @@ static const struct policy_rule *ask(const struct question *q, uint64_t number)
     return number == NOTHING ? NULL : policy_mechanism(q->policy, number, q->use);
 }
 
-static const struct policy_rule *structure_denied(struct question q, enum more_algorithms structure,
+static const struct policy_rule *structure_denied(const struct question *q,
                                                   const CK_MECHANISM *mechanism);
 
 /* value: what stands in that member of the mechanism's parameter. */
@@ -99,13 +99,14 @@ static const struct policy_rule *member_denied(const struct question *q, enum wh
         rule = ask(q, value);
     if (rule != NULL)
         return rule;
-    return is_pointer ? structure_denied(deeper, more_in(inner.mechanism), &inner)
+    return is_pointer ? structure_denied(&deeper, &inner)
                       : ask(q, mechanism_of(what, value, mechanism));
 }
 
-static const struct policy_rule *structure_denied(struct question q, enum more_algorithms structure,
+static const struct policy_rule *structure_denied(const struct question *q,
                                                   const CK_MECHANISM *mechanism)
 {
+    enum more_algorithms structure = more_in(mechanism->mechanism);
     const struct policy_rule *rule = NULL;
     CK_ULONG value;
     if (structure == MORE_NONE || mechanism->pParameter == NULL)
@@ -115,7 +116,7 @@ static const struct policy_rule *structure_denied(struct question q, enum more_a
         if (members[i].structure != structure || mechanism->ulParameterLen < at + sizeof value)
             continue;
         memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
-        rule = member_denied(&q, members[i].what, value, mechanism->mechanism);
+        rule = member_denied(q, members[i].what, value, mechanism->mechanism);
     }
     return rule;
 }
@@ -124,5 +125,5 @@ const struct policy_rule *parameters_denied(const struct policy *policy, enum me
                                             const CK_MECHANISM *mechanism)
 {
     const struct question q = {policy, use, DEPTH_MOST};
-    return structure_denied(q, more_in(mechanism->mechanism), mechanism);
+    return structure_denied(&q, mechanism);
 }
