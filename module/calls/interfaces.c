@@ -4,8 +4,6 @@
 #include "calls/own.h"
 #include "state/settings.h"
 
-#define EXPORT __attribute__((visibility("default")))
-
 static CK_UTF8CHAR standard_name[] = "PKCS 11";
 
 /* Our interfaces, by the number of their list and their flags. */
@@ -119,21 +117,14 @@ CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion
     return CKR_OK;
 }
 
-EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
-{
-    return own_C_GetFunctionList(ppFunctionList, NULL);
-}
-
-EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
-EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
-{
-    return own_C_GetInterfaceList(pInterfacesList, pulCount, NULL);
-}
-
-EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
-EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
-{
-    return own_C_GetInterface(pInterfaceName, pVersion, ppInterface, flags, NULL);
-}
+#define EXPORTED(name, ...)                                                                        \
+    __attribute__((visibility("default"))) CK_RV name(PARAMS(__VA_ARGS__));                        \
+    CK_RV name(PARAMS(__VA_ARGS__))                                                                \
+    {                                                                                              \
+        return own_##name(ARGS(__VA_ARGS__), NULL);                                                \
+    }
+/* clang-format off */
+EXPORTED(C_GetFunctionList, (CK_FUNCTION_LIST_PTR_PTR, ppFunctionList))
+EXPORTED(C_GetInterfaceList, (CK_INTERFACE_PTR, pInterfacesList), (CK_ULONG_PTR, pulCount))
+EXPORTED(C_GetInterface, (CK_UTF8CHAR_PTR, pInterfaceName), (CK_VERSION_PTR, pVersion), (CK_INTERFACE_PTR_PTR, ppInterface), (CK_FLAGS, flags))
+/* clang-format on */

@@ -161,10 +161,8 @@ void counters_end(void)
 
 void counters_free(void)
 {
-    KEEP_ERRNO();
     if (mapping != NULL)
         munmap(mapping, sizeof *mapping);
-    mapping = NULL;
     close_descriptor();
 }
 
