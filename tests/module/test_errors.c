@@ -77,18 +77,6 @@ TEST(a_wrong_configuration_can_be_mended_without_unloading)
     EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
 }
 
-/* What was read for the lists is read again by C_Initialize. _i: which variable changes; 2: the file. */
-TEST_EACH(what_changed_after_the_lists_is_seen, 0, 3)
-{
-    proxy_with("");
-    if (_i == 2)
-        write_in_root("config", "x-pool: /nonexistent\n");
-    else
-        setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
-    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
-    ck_assert_uint_eq(messages_with("/nonexistent"), 1);
-}
-
 /* A copy is another object: each copy's target is the other. */
 TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
 {

