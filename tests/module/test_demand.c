@@ -29,26 +29,18 @@ TEST(who_draws_nothing_causes_no_call)
     ck_assert_uint_eq(target_calls_in_all(), 6);
 }
 
-TEST_EACH(the_first_fetch_is_what_the_caller_wants_rounded_up_to_1_KiB, 0, 8)
+/* A program that draws once never has a thread. */
+TEST_EACH(the_first_fetch_is_1_KiB_and_what_it_holds_costs_no_call_and_no_thread, 0, 8)
 {
-    static const CK_ULONG sizes[] = {1, 16, 1000, 1024};
-    session = begin(_i / 4 == 0 ? "" : "x-pool-threads: never");
-    draw(session, sizes[_i % 4], sizes[_i % 4]);
+    static const CK_ULONG sizes[] = {1, 16, 512, KIB};
+    unsigned threads = threads_now();
+    session = begin(_i / 4 == 0 ? "x-pool-max-age: 1min" : "x-pool-threads: never");
+    draw(session, sizes[_i % 4], KIB);
     ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
     ck_assert_uint_eq(target_longest_request(), KIB);
-}
-
-/* A program that draws once never has a thread. */
-TEST(what_the_first_fetch_holds_costs_no_call_and_no_thread)
-{
-    unsigned threads = threads_now();
-    session = begin("x-pool-max-age: 1min");
-    draw(session, 16, KIB);
-    ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
     ck_assert_uint_eq(threads_now(), threads);
     ck_assert_uint_eq(CALLS(C_OpenSession), 1);
     ck_assert_uint_eq(CALLS(C_GetTokenInfo, .by = CALLERS), CALLS(C_GetTokenInfo));
-    served_once(128);
 }
 
 static atomic_uint failures;
@@ -137,24 +129,6 @@ TEST(a_slow_token_delays_neither_start_nor_warm_callers)
     draw(session, 16, 800);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS), own);
     served_once(90);
-}
-
-/* A fill that is begun at half a pool comes too late then, and brings half as much. */
-TEST(demand_beyond_a_slow_token_is_met_in_whole_pools)
-{
-    enum { POOLS = 4, ROUNDS = 8 };
-    unsigned fewest = UINT_MAX;
-    script("C_GenerateRandom: last 20ms");
-    session = begin("x-pool-max-age: 1min");
-    for (int round = 0; round < ROUNDS; round++) {
-        unsigned before = CALLS(C_GenerateRandom);
-        for (int i = 0; i < POOLS; i++)
-            draw(session, 32, POOL_BYTES);
-        unsigned calls = CALLS(C_GenerateRandom) - before;
-        fewest = calls < fewest ? calls : fewest;
-    }
-    ck_assert_uint_le(fewest, POOLS + POOLS / 2);
-    served_once(ROUNDS * POOLS * KIB);
 }
 
 TEST_EACH(without_a_thread_callers_read_ahead, 0, 2)
