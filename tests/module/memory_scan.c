@@ -28,11 +28,7 @@ static void scan_window(size_t len_bytes, struct scan *found)
         bool one_was = was_served(one.counter);
         bool next_was = was_served(next.counter);
         found->served += one_was && next_was;
-        if (one_was || next_was)
-            continue;
-        found->held++;
-        if (found->held == 1 || one.counter < found->oldest_held)
-            found->oldest_held = one.counter;
+        found->held += !one_was && !next_was;
     }
 }
 

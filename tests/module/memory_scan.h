@@ -10,7 +10,6 @@
 struct scan {
     unsigned long served; /* such pieces of which both words were noted with served() */
     unsigned long held;   /* of which neither was */
-    unsigned long oldest_held;
 };
 
 /* All readable memory of this process. Call served() before for what was served. */
