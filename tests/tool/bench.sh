@@ -95,7 +95,6 @@ check "too few sessions"         refuses "C_OpenSession answers 0xb1 (" TARGET_S
 check "it does not start"        refuses "C_Initialize answers 0x5 (" TARGET_SCRIPT='C_Initialize: fail 5'
 TARGET=$MISFIT_MODULE configure
 check "one that crashes"         refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
-check "one that ends the process" refuses "$MISFIT_MODULE: it ended the process" MISFIT=exit
 TARGET=$scratch/none.so configure
 check "a target that is missing" refuses "x-target cannot be read" A=b
 configure 'x-pool-size: 3 fish'

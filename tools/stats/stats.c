@@ -22,9 +22,7 @@ static const char help[] =
     "  --version          show the version\n\n"
     "Exit code: 0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.\n";
 
-#define PERIOD_LEAST_S 0.1
-#define PERIOD_MOST_S  3600
-#define DRAW_ANEW      "\033[H\033[2J" /* at the top of an empty screen */
+#define DRAW_ANEW "\033[H\033[2J" /* at the top of an empty screen */
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
 
@@ -41,7 +39,7 @@ static bool parse_period(const char *text, int64_t *period_ns)
     char *rest;
     double seconds = strtod(text, &rest);
     if (text[strspn(text, "0123456789.")] != '\0' || rest == text || *rest != '\0' ||
-        seconds < PERIOD_LEAST_S || seconds > PERIOD_MOST_S)
+        seconds < 0.1 || seconds > 3600)
         return false;
     *period_ns = (int64_t)(seconds * (double)NS_PER_S);
     return true;
