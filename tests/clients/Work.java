@@ -2,13 +2,18 @@
 //   tls              a server and a client, the server's key on the token, one connection for each of TLS 1.2 and 1.3;
 //                    then draws
 //   draws            eight threads share a generator by its name: session ids of 44 letters, and requests of odd sizes
+//   services         the provider's services, sorted, one a line
+//   sign NAME BITS   signs with a new RSA key of the token, and verifies
 //   beside CONFIG    two providers in one JVM: each draws while the other does, and a digest is cloned half way
 import java.net.InetAddress;
+import java.security.KeyPair;
+import java.security.KeyPairGenerator;
 import java.security.KeyStore;
 import java.security.MessageDigest;
 import java.security.Provider;
 import java.security.SecureRandom;
 import java.security.Security;
+import java.security.Signature;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HexFormat;
@@ -121,13 +126,37 @@ public class Work {
         return null;
     }
 
+    static boolean signs(Provider provider, String algorithm, int bits) throws Exception {
+        KeyStore.getInstance("PKCS11", provider).load(null, "1234".toCharArray());
+        KeyPairGenerator generator = KeyPairGenerator.getInstance("RSA", provider);
+        generator.initialize(bits);
+        KeyPair keys = generator.generateKeyPair();
+        Signature signer = Signature.getInstance(algorithm, provider);
+        signer.initSign(keys.getPrivate());
+        signer.update(new byte[100]);
+        byte[] signature = signer.sign();
+        signer.initVerify(keys.getPublic());
+        signer.update(new byte[100]);
+        return signer.verify(signature);
+    }
+
     public static void main(String[] args) throws Exception {
         Provider provider = Security.getProvider("SunPKCS11").configure(args[0]);
-        if (args[1].equals("tls")) {
+        switch (args[1]) {
+        case "services":
+            provider.getServices().stream().map(s -> s.getType() + " " + s.getAlgorithm()).sorted()
+                    .forEach(System.out::println);
+            return;
+        case "sign":
+            need(signs(provider, args[2], Integer.parseInt(args[3])), "the signature is not the key's");
+            return;
+        case "tls":
             Security.addProvider(provider);
             SSLContext context = context(provider);
             connect(context, "TLSv1.2");
             connect(context, "TLSv1.3");
+            break;
+        default:
         }
         draw(provider);
         if (args[1].equals("beside")) {

@@ -1,23 +1,18 @@
 """pykcs11.py - what a Python program does with PyKCS11: pykcs11.py MODULE MODE [COMMAND]
 
 draw        a hundred session ids of 16 bytes, and a signature if there is a key
-fork        a pool of four processes, each with the module loaded, initialised and used before the fork and after it
-threads     eight threads with a session each, and one that signs
 remote      a token behind p11-kit's server, which COMMAND starts; it is killed and started again
 """
-import multiprocessing
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import PyKCS11
 
 HANG_S = 30
-fork = multiprocessing.get_context("fork")
 
 
 def load():
@@ -50,53 +45,6 @@ def answer(do, *arguments):
         return do(*arguments)
     except PyKCS11.PyKCS11Error as error:
         return str(error)
-
-
-# SoftHSM writes to its token at a login, and a process that starts then finds no token.
-one_at_a_time = fork.Lock()
-inherited = None
-
-
-def child(_number):
-    """Carries on with the parent's session, then starts anew as a child should."""
-    carried_on = type(answer(ids, inherited, 3)).__name__
-    with one_at_a_time:
-        session = open_session(load())
-        logged_in = answer(session.login, "1234")
-    return (carried_on, logged_in, signature(session)), ids(session, 30)
-
-
-def forks():
-    global inherited
-    inherited = open_session(load())
-    inherited.login("1234")
-    everything = ids(inherited, 30)
-    with fork.Pool(4, maxtasksperchild=1) as pool:
-        results = pool.map(child, range(12), chunksize=1)
-    everything += ids(inherited, 30) + [one for _, drawn in results for one in drawn]
-    print(len(everything), "ids,", len(set(everything)), "different")
-    print(sorted({answers for answers, _ in results}, key=str))
-    print(signature(inherited))
-
-
-def threads():
-    library = load()
-    first = open_session(library)
-    first.login("1234")
-    drawn, signatures = [], set()
-
-    def draw_ids():
-        drawn.extend(ids(open_session(library), 200))
-
-    def sign():
-        signatures.update(signature(first) for _ in range(20))
-
-    workers = [threading.Thread(target=draw_ids) for _ in range(8)] + [threading.Thread(target=sign)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    print(len(drawn), "ids,", len(set(drawn)), "different;", signatures)
 
 
 def draw():
@@ -143,4 +91,4 @@ def remote():
     kill(server)
 
 
-{"draw": draw, "fork": forks, "threads": threads, "remote": remote}[sys.argv[2]]()
+{"draw": draw, "remote": remote}[sys.argv[2]]()

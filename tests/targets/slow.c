@@ -1,12 +1,10 @@
 /* slow.c - a target like a real token: SoftHSM, with the time that a slower device takes for random bytes.
  *
  * P11_SLOW_TARGET     the module below (default: Debian's SoftHSM)
- * P11_SLOW_RANDOM_US  how long C_GenerateRandom takes besides, in microseconds,
- * P11_SLOW_BYTE_NS    and for each byte, in nanoseconds
+ * P11_SLOW_RANDOM_US  how long C_GenerateRandom takes besides, in microseconds
  * P11_SLOW_SIGN_US    how long C_Sign takes besides
  * P11_SLOW_SERIAL     1: one of these calls at a time, as on a card. Else callers wait side by side
- * P11_SLOW_CALLS      a file that holds four 64-bit numbers: calls of C_GenerateRandom, bytes asked for, bytes
- *                     given, and the calls among them that came from the thread that the process began with
+ * P11_SLOW_CALLS      a file that holds three 64-bit numbers: calls of C_GenerateRandom, bytes asked for, bytes given
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,14 +21,10 @@
 
 static const char softhsm[] = "/usr/lib/softhsm/libsofthsm2.so";
 
-/* nanosleep() wakes some 50 us late, so short waits are spent awake. */
-enum { SLEEP_LEAST_US = 200 };
-
 struct counts {
     _Atomic uint64_t calls;
     _Atomic uint64_t bytes;
     _Atomic uint64_t given;
-    _Atomic uint64_t main_calls;
 };
 
 static CK_FUNCTION_LIST list;
@@ -39,36 +32,27 @@ static const CK_FUNCTION_LIST *below;
 static struct counts uncounted;
 static struct counts *counts = &uncounted;
 static long random_us;
-static long byte_ns;
 static long sign_us;
 static long serial;
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-static int64_t now_ns(void)
+/* nanosleep() wakes some 50 us late, so short waits are spent awake. */
+static void begin_and_wait(long duration_us)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static void wait_ns(int64_t duration_ns)
-{
-    int64_t until_ns = now_ns() + duration_ns;
-    if (duration_ns >= SLEEP_LEAST_US * 1000) {
-        struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
-            ;
-    }
-    while (now_ns() < until_ns)
-        ;
-}
-
-static void begin_and_wait(int64_t duration_ns)
-{
+    enum { SLEEP_LEAST_US = 200 };
+    struct timespec from;
+    struct timespec now;
     if (serial)
         pthread_mutex_lock(&one_at_a_time);
-    if (duration_ns > 0)
-        wait_ns(duration_ns);
+    if (duration_us >= SLEEP_LEAST_US)
+        nanosleep(&(struct timespec){duration_us / 1000000, duration_us % 1000000 * 1000}, NULL);
+    else if (duration_us > 0) {
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        do
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        while ((now.tv_sec - from.tv_sec) * 1000000 + (now.tv_nsec - from.tv_nsec) / 1000 <
+               duration_us);
+    }
 }
 
 static void end(void)
@@ -81,9 +65,7 @@ static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes,
 {
     atomic_fetch_add(&counts->calls, 1);
     atomic_fetch_add(&counts->bytes, len_bytes);
-    if (counts != &uncounted && syscall(SYS_gettid) == getpid())
-        atomic_fetch_add(&counts->main_calls, 1);
-    begin_and_wait(random_us * 1000 + (int64_t)len_bytes * byte_ns);
+    begin_and_wait(random_us);
     CK_RV rv = below->C_GenerateRandom(session, bytes, len_bytes);
     end();
     if (rv == CKR_OK)
@@ -94,7 +76,7 @@ static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes,
 static CK_RV slow_C_Sign(CK_SESSION_HANDLE session, CK_BYTE_PTR data, CK_ULONG data_bytes,
                          CK_BYTE_PTR signature, CK_ULONG_PTR signature_bytes)
 {
-    begin_and_wait(sign_us * 1000);
+    begin_and_wait(sign_us);
     CK_RV rv = below->C_Sign(session, data, data_bytes, signature, signature_bytes);
     end();
     return rv;
@@ -110,11 +92,9 @@ static CK_RV slow_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR out)
 static void count_in(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0 || ftruncate(fd, sizeof *counts) != 0) {
-        perror(path);
-        abort();
-    }
-    void *page = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = fd < 0 || ftruncate(fd, sizeof *counts) != 0
+                     ? MAP_FAILED
+                     : mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) {
         perror(path);
         abort();
@@ -138,8 +118,7 @@ static CK_RV load(void)
         fprintf(stderr, "slow.so: %s\n", dlerror());
         return CKR_GENERAL_ERROR;
     }
-    CK_RV(*get)
-    (CK_FUNCTION_LIST **) = (CK_RV(*)(CK_FUNCTION_LIST **))dlsym(module, "C_GetFunctionList");
+    CK_C_GetFunctionList get = (CK_C_GetFunctionList)dlsym(module, "C_GetFunctionList");
     CK_FUNCTION_LIST *found;
     CK_RV rv = get != NULL ? get(&found) : CKR_GENERAL_ERROR;
     if (rv != CKR_OK)
@@ -149,7 +128,6 @@ static CK_RV load(void)
     list.C_GenerateRandom = slow_C_GenerateRandom;
     list.C_Sign = slow_C_Sign;
     random_us = number("P11_SLOW_RANDOM_US");
-    byte_ns = number("P11_SLOW_BYTE_NS");
     sign_us = number("P11_SLOW_SIGN_US");
     serial = number("P11_SLOW_SERIAL");
     if (getenv("P11_SLOW_CALLS") != NULL)

@@ -4,10 +4,9 @@
 . "$CHECKOUT/tests/token/lib.sh"
 
 # under LIST COMMAND...: with that list of disabled algorithms.
-target_init=
 under() {
     printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' "x-disabled-algorithms: $1" \
-        "${target_init:+x-target-init: $target_init}" >"$P11_PROXY_CONFIG"
+        >"$P11_PROXY_CONFIG"
     shift
     "$@"
 }
@@ -63,16 +62,8 @@ makes_key() {
     tool --login --pin 1234 --keypairgen --key-type "$1" --id 09 --label new
 }
 
-p11tool_says_less() {
-    local bare proxied
-    bare=$(p11tool --provider "$TARGET" --list-mechanisms | grep -c CKM_)
-    proxied=$(under 'MD5' p11tool --provider "$PROXY" --list-mechanisms | tee "$scratch/p11tool" | grep -c CKM_)
-    echo "$bare without a policy, $proxied under it"
-    [[ $proxied -lt $bare ]] && ! grep -E 'CKM_MD5( |$)|CKM_MD5_RSA' "$scratch/p11tool"
-}
-
 java_with() {
-    timeout 120 java -cp "$scratch" Policy "$scratch/java.cfg" "$@"
+    timeout 120 java -cp "$scratch" Work "$scratch/java.cfg" "$@"
 }
 
 # The services that vanish, each on a line.
@@ -90,27 +81,12 @@ services_gone() {
     ! grep -E 'SHA256|SHA-256|AES|^Signature (SHA512|NONE)' "$scratch/gone"
 }
 
-signs_in_java() {
-    java_with sign "$1" | grep -x signed
-}
-
-# SunPKCS11 copies a digest by C_GetOperationState and C_SetOperationState, which SoftHSM has not.
-clones_in_java() {
-    local TARGET=$softoken target_init="configdir='' certPrefix='' keyPrefix='' secmod='' flags=noModDB,noCertDB,readOnly"
-    under "$1" java_with clone "$2" | grep -x 'the same'
-}
-
-engine_sign() {
-    OPENSSL_CONF=$scratch/openssl.cnf timeout 60 openssl dgst -engine pkcs11 -keyform engine \
-        -sign 'pkcs11:id=%01;type=private;pin-value=1234' "$1" -out "$scratch/signature" "$scratch/data"
-}
-
 for key in rsa:2048:01 rsa:1024:02 EC:prime256v1:03 EC:secp384r1:04; do
     pkcs11-tool --module "$TARGET" --login --pin 1234 --keypairgen --key-type "${key%:*}" --id "${key##*:}" \
         --label "key${key##*:}" >/dev/null 2>&1
 done
 printf '%s\n' "name = policy" "library = $PROXY" 'slotListIndex = 0' >"$scratch/java.cfg"
-javac -d "$scratch" "$CHECKOUT/tests/token/Policy.java"
+javac -d "$scratch" "$CHECKOUT/tests/clients/Work.java"
 
 check "pkcs11-tool: an empty list hides nothing"     nothing_gone ''
 check "pkcs11-tool: nor does a list that is audited" nothing_gone $'MD5, SHA1\nx-policy: audit'
@@ -128,32 +104,10 @@ check "pkcs11-tool: one curve is refused"            under 'secp256r1' fails_wit
 check "pkcs11-tool: another is fine"                 under 'secp256r1' sign ECDSA 04
 check "pkcs11-tool: no new key on it"                under 'secp256r1' fails_with 'rv = ' makes_key EC:prime256v1
 check "a wrong list is told with its place"          under 'MD5, SHA9' fails_with "$P11_PROXY_CONFIG:4:" tool --list-slots
-check "p11tool: MD5 is gone"                         p11tool_says_less
 check "Java: services are gone"                      services_gone 'SHA-1, MD5, DES, RC4' 'MessageDigest MD5' 'MessageDigest SHA-1'
-check "Java: SHA256withRSA"                          under 'SHA-1, MD5, DES, RC4' signs_in_java SHA256withRSA
-check "Java: no MD5"                                 under 'MD5' fails_with NoSuchAlgorithmException java_with digest MD5
-check "Java: MD5withRSA, if nothing is disabled"     under '' signs_in_java MD5withRSA
-check "Java: MD5withRSA through a raw signature"     under 'CKM_MD5_RSA_PKCS' fails_with CKR_DATA_INVALID java_with sign MD5withRSA
-check "Java: MD5withRSA by its name"                 under 'MD5withRSA' fails_with CKR_DATA_INVALID java_with sign MD5withRSA
-check "Java: no new key of 1024 bits"                under 'RSA keySize < 2048' fails_with 2048 java_with key 1024
-check "Java: a new key of 2048 bits"                 under 'RSA keySize < 2048' java_with key 2048
+check "Java: SHA256withRSA, with a new key of 2048 bits" under 'SHA-1, MD5, RSA keySize < 2048' java_with sign SHA256withRSA 2048
+check "Java: no new key of 1024 bits"                under 'RSA keySize < 2048' fails_with 2048 java_with sign SHA256withRSA 1024
+check "Java: MD5withRSA, if nothing is disabled"     under '' java_with sign MD5withRSA 2048
+check "Java: MD5withRSA through a raw signature"     under 'CKM_MD5_RSA_PKCS' fails_with CKR_DATA_INVALID java_with sign MD5withRSA 2048
 
-softoken=/usr/lib/x86_64-linux-gnu/libsoftokn3.so
-if [[ -r $softoken ]]; then
-    check "Java: a digest is cloned under a policy"  clones_in_java 'MD5' SHA-256
-else
-    skip_check "Java: a digest is cloned" "there is no softoken here"
-fi
-
-engine=$(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null | head -n 1 || true)
-if [[ -n $engine ]]; then
-    printf '%s\n' 'openssl_conf = start' '[start]' 'engines = engines' '[engines]' 'pkcs11 = pkcs11' '[pkcs11]' \
-        'engine_id = pkcs11' "dynamic_path = $engine" "MODULE_PATH = $PROXY" 'init = 0' >"$scratch/openssl.cnf"
-    check "OpenSSL: SHA-256"                         under 'MD5' engine_sign -sha256
-    check "OpenSSL: MD5, if nothing is disabled"     under '' engine_sign -md5
-    check "OpenSSL: MD5 under its own padding"       under 'MD5' fails_with 'rror' engine_sign -md5
-    check "OpenSSL: 2048 bits are too few"           under 'RSA keySize < 3072' fails_with 'rror' engine_sign -sha256
-else
-    skip_check "OpenSSL" "there is no pkcs11 engine for OpenSSL 3 here"
-fi
 done_testing

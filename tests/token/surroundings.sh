@@ -4,7 +4,7 @@
 . "$CHECKOUT/tests/token/lib.sh"
 
 # One whole life, with draws from the token and from the pool, and a short one.
-life=(Ai Ao Ad Al Ad Ac Af Ai Af)
+life=(Ai Ao Ad Al Ad Ac Af Ar Ai Af)
 
 # Every step said CKR_OK.
 all_went_well() {

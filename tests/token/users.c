@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cryptoki.h"
@@ -32,6 +31,7 @@ static const char *mode = "";
 
 static void load(struct user *user)
 {
+    int flags = RTLD_NOW | (strcmp(mode, "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL);
     CK_C_GetFunctionList get_list = NULL;
     CK_FUNCTION_LIST *list = NULL;
 #ifdef LM_ID_NEWLM
@@ -39,8 +39,7 @@ static void load(struct user *user)
         user->module = dlmopen(LM_ID_NEWLM, user->path, RTLD_NOW);
     else
 #endif
-        user->module =
-            dlopen(user->path, RTLD_NOW | (strcmp(mode, "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL));
+        user->module = dlopen(user->path, flags);
     if (user->module != NULL)
         get_list = (CK_C_GetFunctionList)dlsym(user->module, "C_GetFunctionList");
     if (get_list == NULL || get_list(&list) != CKR_OK) {
@@ -51,80 +50,59 @@ static void load(struct user *user)
     user->fn = list;
 }
 
-static CK_RV open_session(const struct user *user, CK_SESSION_HANDLE *session)
+static CK_RV open_session(struct user *user)
 {
     CK_SLOT_ID slots[8] = {0};
     CK_ULONG count = 8;
     CK_RV rv = user->fn->C_GetSlotList(CK_TRUE, slots, &count);
-    if (rv != CKR_OK)
-        return rv;
-    return user->fn->C_OpenSession(slots[0], CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL,
-                                   session);
+    return rv != CKR_OK ? rv
+                        : user->fn->C_OpenSession(slots[0], CKF_SERIAL_SESSION | CKF_RW_SESSION,
+                                                  NULL, NULL, &user->session);
 }
 
-/* The first answer that is not CKR_OK. Zeros are as bad. Now and then a draw is large, or late. */
-static CK_RV draw(const struct user *user, CK_SESSION_HANDLE session)
+/* The first answer that is not CKR_OK. Zeros are as bad. Now and then one is large; between small ones is a moment, in
+ * which the filler may run. */
+static CK_RV draw(const struct user *user, CK_ULONG small_bytes, useconds_t moment_us)
 {
     static const CK_BYTE zeros[32];
-    static const struct timespec a_moment = {.tv_nsec = 1000 * 1000};
-    for (int i = 0; i < DRAWS; i++) {
+    CK_RV rv = CKR_OK;
+    for (int i = 0; rv == CKR_OK && i < DRAWS; i++) {
         CK_BYTE bytes[LARGE_BYTES] = {0};
-        CK_RV rv = user->fn->C_GenerateRandom(session, bytes, i % 50 == 49 ? LARGE_BYTES : 32);
-        if (rv != CKR_OK)
-            return rv;
-        if (memcmp(bytes, zeros, sizeof zeros) == 0)
+        rv = user->fn->C_GenerateRandom(user->session, bytes,
+                                        i % 50 == 49 ? LARGE_BYTES : small_bytes);
+        if (rv == CKR_OK && memcmp(bytes, zeros, sizeof zeros) == 0)
             return CKR_DEVICE_ERROR;
         if (i % 20 == 0)
-            nanosleep(&a_moment, NULL);
+            usleep(moment_us);
     }
-    return CKR_OK;
-}
-
-/* At once, and for more than a pool holds at first. */
-static CK_RV burst(const struct user *user)
-{
-    CK_BYTE bytes[1000];
-    CK_RV rv = CKR_OK;
-    for (int i = 0; rv == CKR_OK && i < DRAWS; i++)
-        rv = user->fn->C_GenerateRandom(user->session, bytes, sizeof bytes);
     return rv;
 }
 
-struct worker {
-    const struct user *user;
-    pthread_t thread;
-    CK_RV rv;
-};
-
-static void *draw_alone(void *argument)
+/* With a session of its own. What it returns is NULL, or not if something failed. */
+static void *draw_alone(void *of)
 {
-    struct worker *worker = argument;
-    CK_SESSION_HANDLE session;
-    worker->rv = open_session(worker->user, &session);
-    if (worker->rv == CKR_OK)
-        worker->rv = draw(worker->user, session);
-    if (worker->rv == CKR_OK)
-        worker->rv = worker->user->fn->C_CloseSession(session);
-    return NULL;
+    struct user user = *(struct user *)of;
+    bool went_well = open_session(&user) == CKR_OK && draw(&user, 32, 1000) == CKR_OK &&
+                     user.fn->C_CloseSession(user.session) == CKR_OK;
+    return went_well ? NULL : of;
 }
 
-/* The first bad answer of any. Where no thread can be made, the draws are made without. */
-static CK_RV draw_in_threads(const struct user *user)
+/* Where no thread can be made, its draws are made without. */
+static CK_RV draw_in_threads(struct user *user)
 {
-    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    bool is_made[THREADS];
     CK_RV rv = CKR_OK;
+    for (int i = 0; i < THREADS; i++)
+        is_made[i] = pthread_create(&threads[i], NULL, draw_alone, user) == 0;
     for (int i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.user = user};
-        if (pthread_create(&workers[i].thread, NULL, draw_alone, &workers[i]) != 0) {
-            draw_alone(&workers[i]);
-            workers[i].thread = pthread_self();
-        }
-    }
-    for (int i = 0; i < THREADS; i++) {
-        if (!pthread_equal(workers[i].thread, pthread_self()))
-            pthread_join(workers[i].thread, NULL);
-        if (rv == CKR_OK)
-            rv = workers[i].rv;
+        void *failed = NULL;
+        if (is_made[i])
+            pthread_join(threads[i], &failed);
+        else
+            failed = draw_alone(user);
+        if (failed != NULL)
+            rv = CKR_FUNCTION_FAILED;
     }
     return rv;
 }
@@ -135,23 +113,21 @@ static CK_RV digest(const struct user *user)
     CK_BYTE hash[32];
     CK_ULONG hash_bytes = sizeof hash;
     CK_RV rv = user->fn->C_DigestInit(user->session, &sha256);
-    if (rv != CKR_OK)
-        return rv;
-    return user->fn->C_Digest(user->session, (CK_BYTE_PTR) "hello", 5, hash, &hash_bytes);
+    return rv != CKR_OK
+               ? rv
+               : user->fn->C_Digest(user->session, (CK_BYTE_PTR) "hello", 5, hash, &hash_bytes);
 }
 
-static void do_step(struct user *user, const char *name);
+static void do_steps(struct user *user, const char *steps);
 
-/* Tokens differ in what they say to a child that starts anew. How it ended, as waitpid() has it. */
+/* Tokens differ in what they say to a child that starts anew. How it ended, as waitpid() has it. The last step is a
+ * burst, so that the module may be at work when the child ends. */
 static CK_RV child_starts_anew(struct user *user)
 {
-    /* The last one is a burst, so that the module may be at work when the child ends. */
-    static const char *const steps[] = {"i", "o", "h", "l", "d", "t", "b"};
     int status = -1;
     pid_t child = fork();
     if (child == 0) {
-        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-            do_step(user, steps[i]);
+        do_steps(user, "iohldtb");
         exit(0);
     }
     if (child > 0)
@@ -169,15 +145,15 @@ static CK_RV step(struct user *user, char what)
     case 'f':
         return user->fn->C_Finalize(NULL);
     case 'o':
-        return open_session(user, &user->session);
+        return open_session(user);
     case 'c':
         return user->fn->C_CloseSession(user->session);
     case 'l':
         return user->fn->C_Login(user->session, CKU_USER, (CK_UTF8CHAR_PTR) "1234", 4);
     case 'd':
-        return draw(user, user->session);
+        return draw(user, 32, 1000);
     case 'b':
-        return burst(user);
+        return draw(user, 1000, 0);
     case 'h':
         return digest(user);
     case 't':
@@ -199,12 +175,14 @@ static CK_RV step(struct user *user, char what)
 }
 
 /* What differs from run to run is not printed. */
-static void do_step(struct user *user, const char *name)
+static void do_steps(struct user *user, const char *steps)
 {
-    printf("%s", name);
-    fflush(stdout);
-    printf(" 0x%lx\n", step(user, name[strlen(name) - 1]));
-    fflush(stdout);
+    for (; *steps != '\0'; steps++) {
+        printf("%c", *steps);
+        fflush(stdout);
+        printf(" 0x%lx\n", step(user, *steps));
+        fflush(stdout);
+    }
 }
 
 int main(int argc, char **argv)
@@ -219,14 +197,13 @@ int main(int argc, char **argv)
         return 2;
     }
     struct user users[2] = {{.path = argv[1]}, {.path = argv[2]}};
-    bool is_used[2] = {false, false};
     for (int i = 3; i < argc; i++)
-        is_used[argv[i][0] == 'B'] = true;
-    for (int i = 0; i < 2; i++)
-        if (is_used[i])
-            load(&users[i]);
-    for (int i = 3; i < argc; i++)
-        do_step(&users[argv[i][0] == 'B'], argv[i]);
+        if (users[argv[i][0] == 'B'].fn == NULL)
+            load(&users[argv[i][0] == 'B']);
+    for (int i = 3; i < argc; i++) {
+        putchar(argv[i][0]);
+        do_steps(&users[argv[i][0] == 'B'], &argv[i][1]);
+    }
     puts("end");
     return 0;
 }
