@@ -88,14 +88,4 @@ static inline void refused(const char *expected)
     same_text(message.text, expected);
 }
 
-/* Loads, and expects that of config_check_target(). */
-static inline void target_refused(const char *expected)
-{
-    struct config *config = load();
-    struct message message;
-    ck_assert_int_ne(config_check_target(config, &message), 0);
-    same_text(message.text, expected);
-    config_free(config);
-}
-
 #endif

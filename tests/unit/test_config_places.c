@@ -62,18 +62,6 @@ TEST_EACH(user_config_of_the_system_and_then_of_the_user_is_honoured, 0, COUNT(m
     expect(modes[_i].counts);
 }
 
-TEST(no_users_files_are_read_without_a_user_folder_or_in_secure_mode)
-{
-    put_three_files();
-    put("pkcs11.conf", "user-config: only\n");
-    places.user_config[0] = '\0';
-    expect(SYSTEM_ONLY);
-    SKIP_IF(getuid() != 0, "only root can write files that are trusted in secure mode");
-    strcpy(places.user_config, below("user"));
-    places.secure = true;
-    expect(SYSTEM_ONLY);
-}
-
 TEST(a_copy_of_the_module_has_a_file_of_its_own)
 {
     put_three_files();
@@ -90,8 +78,6 @@ TEST(a_named_file_is_the_only_one_that_is_read_and_must_be_there)
     places.env_config = below("alone");
     shows("x-pool-size", "5KiB", "@/alone:1");
     shows("x-pool-mix", "none", "default");
-    target_refused("no token's module is configured: set x-target in @/alone, or "
-                   "P11_PROXY_TARGET");
     unlink(below("alone"));
     refused("P11_PROXY_CONFIG: @/alone: cannot be read: No such file or directory");
     unlink(below("pkcs11.conf"));
@@ -111,7 +97,7 @@ TEST(the_environment_overrides_target_and_log)
     shows("x-log", "off", "@/system/p11-proxy.module:2");
 }
 
-TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
+TEST(with_more_rights_than_the_user_only_roots_files_are_trusted_and_no_users_are_read)
 {
     static const char untrusted[] = "@/system/p11-proxy.module: is not owned and writable by root "
                                     "alone, in a setuid or setgid program";
@@ -119,21 +105,19 @@ TEST(with_more_rights_than_the_user_only_roots_files_are_trusted)
         uid_t owner;
         mode_t mode;
     } cases[] = {{0, 0664}, {0, 0646}, {1, 0644}};
-    const char *path = below(module_file);
-    put(module_file, "x-pool: off\n");
+    SKIP_IF(getuid() != 0, "only root can write files that are trusted then");
+    put_three_files();
     places.secure = true;
-    if (getuid() != 0) {
-        refused(untrusted);
-        return;
-    }
-    config_free(load());
+    expect(SYSTEM_ONLY);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        ck_assert_int_eq(chmod(path, cases[i].mode), 0);
-        ck_assert_int_eq(chown(path, cases[i].owner, 0), 0);
+        ck_assert_int_eq(chmod(below(module_file), cases[i].mode), 0);
+        ck_assert_int_eq(chown(below(module_file), cases[i].owner, 0), 0);
         refused(untrusted);
     }
     places.secure = false;
-    config_free(load());
+    expect(ALL_THREE);
+    places.user_config[0] = '\0';
+    expect(SYSTEM_ONLY);
 }
 
 /* Root reads everything, so a test that runs as root becomes another user for a while. */

@@ -1,7 +1,6 @@
 /* test_log.c - where a line goes, what it looks like, and what it leaves alone. */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -252,36 +251,6 @@ TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
     configure("syslog");
     log_write(LOG_LEVEL_ERROR, "%sb", text);
     ck_assert_str_eq(got(daemon_fd), line_of("<83>", text, ""));
-}
-
-static void *write_many(void *unused)
-{
-    for (int i = 0; i < 500; i++)
-        log_write(LOG_LEVEL_INFO, "0123456789");
-    return unused;
-}
-
-TEST(lines_of_many_threads_stay_whole_while_settings_change)
-{
-    struct log_settings settings = {LOG_TO_FILE, LOG_LEVEL_INFO, ""};
-    char line[128];
-    pthread_t threads[4];
-    unsigned lines = 0;
-    strcpy(settings.path, file_path);
-    log_configure(&settings);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, write_many, NULL), 0);
-    for (int i = 0; i < 100; i++) {
-        settings.level = i % 2 == 0 ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
-        log_configure(&settings);
-    }
-    for (int i = 0; i < 4; i++)
-        pthread_join(threads[i], NULL);
-    FILE *file = fopen(file_path, "r");
-    for (; fgets(line, sizeof line, file) != NULL; lines++)
-        ck_assert_str_eq(line, line_of("", "0123456789", "\n"));
-    fclose(file);
-    ck_assert_uint_eq(lines, 2000);
 }
 
 int main(void)
