@@ -2,9 +2,6 @@
 #include "guarded.h"
 
 #include <dlfcn.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
