@@ -178,28 +178,17 @@ size_t serve_words(const uint8_t *bytes, size_t len_bytes)
     return bad;
 }
 
-/* Finds the mapping that holds the address. */
-static void mapping_of(const void *address, uint8_t **from, uint8_t **upto)
-{
-    char line[512];
-    unsigned long start = 0, end = 0;
-    FILE *maps = fopen("/proc/self/maps", "re");
-    ck_assert_ptr_nonnull(maps);
-    while (fgets(line, sizeof line, maps) != NULL)
-        if (sscanf(line, "%lx-%lx", &start, &end) == 2 && (unsigned long)address >= start &&
-            (unsigned long)address < end)
-            break;
-    fclose(maps);
-    *from = (uint8_t *)start;
-    *upto = (uint8_t *)end;
-}
-
 size_t words_in_memory(void)
 {
-    uint8_t *from, *upto;
+    char line[512];
+    uintptr_t start = 0, end = 0, inside = (uintptr_t)pool_health(pool);
     size_t found = 0;
-    mapping_of(pool_health(pool), &from, &upto);
-    for (uint8_t *at = from; at + WORD_BYTES <= upto; at++) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(maps);
+    while (inside >= end && fgets(line, sizeof line, maps) != NULL)
+        sscanf(line, "%lx-%lx", &start, &end);
+    fclose(maps);
+    for (const uint8_t *at = (uint8_t *)start; at + WORD_BYTES <= (uint8_t *)end; at++) {
         struct word word;
         found += word_read(at, &word) && word.counter <= words_made;
     }
