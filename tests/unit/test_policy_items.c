@@ -161,9 +161,11 @@ TEST(what_has_no_effect_says_why)
         ck_assert_msg(why != NULL && strstr(why, items[i][1]) != NULL, "%s: %s", list, why);
         ck_assert_uint_eq(count_of(policy).no_effect, 1);
         ck_assert(!policy_looks_at_keys_of(policy, NO_MECHANISM));
-        for (uint64_t number = 0; number < 0x8000; number++)
-            ck_assert(denied(policy, number) == NULL ||
-                      denied(policy, number) == policy_rule(policy, 0));
+        for (size_t j = 0; j < MECHANISMS; j++) {
+            const struct policy_rule *rule = denied(policy, mechanisms[j].number);
+            if (rule != NULL && rule != policy_rule(policy, 0))
+                ck_abort_msg("%s denies %s", list, mechanisms[j].names);
+        }
         policy_free(policy);
         if (i < 14)
             refuses(items[i][0], NULL, "lists nothing that takes effect (");
@@ -221,9 +223,11 @@ TEST(fifty_six_thousand_names_are_each_found)
     struct policy *policy = policy_of(NULL, text);
     for (int i = 0; i < 56000; i++) {
         sprintf(name, "Name%d%s", i, i % 3 ? "" : "-LONGER");
-        ck_assert_ptr_eq(policy_name(policy, name), policy_rule(policy, (size_t)i + 1));
+        if (policy_name(policy, name) != policy_rule(policy, (size_t)i + 1))
+            ck_abort_msg("%s", name);
         strcat(name, "x");
-        ck_assert_ptr_null(policy_name(policy, name));
+        if (policy_name(policy, name) != NULL)
+            ck_abort_msg("%s", name);
     }
     policy_free(policy);
     free(text);
