@@ -292,10 +292,6 @@ int lists_add_file(struct lists *lists, const struct policy_rule *named, struct 
     *path = strdup(named->text);
     if (*path == NULL)
         return report_no_memory(report);
-    size_t len = strlen(*text);
-    struct policy_rule end = {*path, *path, FILE_KEY, 1, NULL};
-    if (len > 0 && strchr("\r\n", (*text)[len - 1]) == NULL)
-        report_warning(report, &end, "does not end with a line end, it may have been cut off");
     return read_properties(lists, *text, *path, report);
 }
 

@@ -168,8 +168,10 @@ static const struct rule *size_rule(const struct policy *policy, enum row_kind k
 static const struct rule *rule_of_size(const struct policy *policy, uint64_t mechanism,
                                        const struct key_type *type, uint64_t bits)
 {
-    const struct rule *rule =
-        type != NULL ? size_rule(policy, A_KEY_TYPE, type->number, bits) : NULL;
+    const struct rule *rule = NULL;
+
+    if (type != NULL)
+        rule = size_rule(policy, A_KEY_TYPE, type->number, bits);
     return rule != NULL ? rule : size_rule(policy, A_MECHANISM, mechanism, bits);
 }
 
@@ -255,32 +257,23 @@ uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
     return min == 1 ? 0 : min;
 }
 
-/* What a whole name decides; *number is the mechanism that it is the own name of. */
-static const struct policy_rule *rule_of_name(const struct policy *policy, const char *text,
-                                              size_t len, uint64_t *number)
-{
-    name_id name = names_find(policy->names, text, len);
-
-    *number = policy->names->name[name].number;
-    return names_group(policy->names, name)->decides;
-}
-
 const struct policy_rule *policy_name(const struct policy *policy, const char *name)
 {
     size_t len = strlen(name), part_len;
     struct name_parts parts = {name, name + len};
     const char *part;
-    uint64_t number, ignored;
 
     if (policy == NULL)
         return NULL;
-    const struct policy_rule *rule = rule_of_name(policy, name, len, &number);
+    name_id whole = names_find(policy->names, name, len);
+    const struct policy_rule *rule = names_group(policy->names, whole)->decides;
+    uint64_t number = policy->names->name[whole].number;
     if (number == NO_MECHANISM && name[0] >= '0' && name[0] <= '9')
         (void)read_number(name, len, &number);
     for (int use = 0; use < USES && rule == NULL && number != NO_MECHANISM; use++)
         rule = policy_mechanism(policy, number, (enum mechanism_use)use);
     while (rule == NULL && next_part(&parts, &part, &part_len) && part_len < len)
-        rule = rule_of_name(policy, part, part_len, &ignored);
+        rule = names_group(policy->names, names_find(policy->names, part, part_len))->decides;
     return rule;
 }
 
