@@ -107,11 +107,11 @@ static int tell(struct compiler *c, const struct rule *rule, bool is_told)
     const struct policy_rule *at = &rule->shown;
     bool is_padding = at->no_effect == java_pads;
     const struct name *nearest = NULL;
-    char text[MESSAGE_BYTES];
+    char *text = c->report.why.text; /* a stack may be small */
 
     if (at->key == NULL && !is_padding)
         nearest = names_nearest(c->policy->names, at->text);
-    snprintf(text, sizeof text, nearest != NULL ? "%s (nearest: %.*s)" : "%s",
+    snprintf(text, sizeof c->report.why.text, nearest != NULL ? "%s (nearest: %.*s)" : "%s",
              is_padding ? pads : unknown, nearest != NULL ? (int)nearest->len : 0,
              nearest != NULL ? nearest->text : "");
     if (at->key == NULL)
@@ -207,14 +207,14 @@ static int compile_list(struct compiler *c, struct list list)
 static int need_effect(struct compiler *c, const struct policy_rule *named, size_t rules_before)
 {
     const struct policy_rule *first = policy_rule(c->policy, rules_before);
-    char text[MESSAGE_BYTES];
+    char *text = c->report.why.text; /* a stack may be small */
 
     if (c->effective || (first == NULL && named == NULL))
         return 0;
     if (first == NULL)
         return report_error(&c->report, named,
                             "lists no algorithm under a key jdk.*.disabledAlgorithms");
-    snprintf(text, sizeof text, "lists nothing that takes effect (%s)", first->no_effect);
+    snprintf(text, sizeof c->report.why.text, "lists nothing that takes effect (%s)", first->no_effect);
     return report_error(&c->report, first, text);
 }
 
