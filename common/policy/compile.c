@@ -1,6 +1,7 @@
 /* compile.c - what lists mean: each item becomes a rule, with what it denies or why it denies nothing. */
 #include "policy/internal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,8 @@ static int need_effect(struct compiler *c, const struct policy_rule *named, size
     if (first == NULL)
         return report_error(&c->report, named,
                             "lists no algorithm under a key jdk.*.disabledAlgorithms");
-    snprintf(text, sizeof c->report.why.text, "lists nothing that takes effect (%s)", first->no_effect);
+    snprintf(text, sizeof c->report.why.text, "lists nothing that takes effect (%s)",
+             first->no_effect);
     return report_error(&c->report, first, text);
 }
 
@@ -257,20 +259,27 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
 int policy_compile(struct policy **policy, const struct policy_sources *sources,
                    struct message *message)
 {
-    struct compiler c = {
-        .policy = calloc(1, sizeof *c.policy),
-        .now_s = sources->now_s,
-        .report = {.warn = sources->warn, .context = sources->warn_context, .message = message}};
-    int rc = c.policy != NULL ? compile(&c, sources) : report_no_memory(&c.report);
+    struct compiler *c = malloc(sizeof *c); /* a stack may be small */
+    struct policy *made = calloc(1, sizeof *made);
+    int rc = -ENOMEM;
 
-    if (rc != 0 || c.policy->rule_count == 0) {
-        policy_free(c.policy);
-        c.policy = NULL;
+    if (c == NULL || made == NULL) {
+        message_set(message, "out of memory");
     } else {
-        c.policy->audit = sources->audit;
+        *c = (struct compiler){.policy = made, .now_s = sources->now_s};
+        c->report.warn = sources->warn;
+        c->report.context = sources->warn_context;
+        c->report.message = message;
+        made->audit = sources->audit;
+        rc = compile(c, sources);
+    }
+    free(c);
+    if (rc != 0 || made->rule_count == 0) {
+        policy_free(made);
+        made = NULL;
     }
     if (rc == 0)
-        *policy = c.policy;
+        *policy = made;
     return rc;
 }
 
