@@ -116,6 +116,18 @@ TEST_EACH(a_configuration_that_went_out_of_reach_stays_in_force, 0, 2)
     }
 }
 
+/* What was read for the lists is read again by C_Initialize. _i: which variable changes; 2: the file. */
+TEST_EACH(what_changed_after_the_lists_is_seen, 0, 3)
+{
+    proxy_with("");
+    if (_i == 2)
+        write_in_root("config", "x-pool: /nonexistent\n");
+    else
+        setenv(_i == 0 ? "P11_PROXY_CONFIG" : "P11_PROXY_TARGET", "/nonexistent", 1);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
+    ck_assert_uint_eq(messages_with("/nonexistent"), 1);
+}
+
 int main(void)
 {
     return test_main("errors", set_up, tear_down);

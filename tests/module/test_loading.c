@@ -173,6 +173,69 @@ TEST(a_first_draw_does_not_need_the_loader)
     ck_assert(drawn_first);
 }
 
+/* Of two loads the last close unloads. The target stays as it is for a program that uses it as well. */
+TEST(what_is_used_elsewhere_stays)
+{
+    session = begin("x-pool-threads: never");
+    CK_FUNCTION_LIST_PTR list = bare_list();
+    void *again = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
+    draw(session, 16, 1024);
+    ck_assert_int_eq(dlclose(again), 0);
+    draw(session, 16, 1024);
+    EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+    unload();
+    ck_assert_uint_eq(mappings_of(getenv("TEST_MODULE")), 0);
+    ck_assert_uint_eq(CALLS(C_Finalize) + CALLS(C_CloseSession), 0);
+    EXPECT(list->C_GenerateRandom(session, bytes, 8), CKR_OK);
+    EXPECT(list->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
+}
+
+/* A fork calls handlers; of code that is gone, it may be. */
+TEST(a_fork_after_unloading_is_harmless)
+{
+    SKIP_IF_SANITIZED();
+    proxy_with("");
+    for (int i = 0; i < 10; i++) {
+        initialize();
+        draw(open_session(0, 0), 16, i % 2 == 0 ? 1024 : 16384);
+        if (i % 3 == 0)
+            EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        unload();
+        pid_t child = fork();
+        if (child == 0)
+            _exit(0);
+        reap(child);
+        proxy_load();
+        fn->C_Finalize(NULL);
+    }
+}
+
+TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
+{
+    unsigned descriptors = 0;
+    unsigned mappings = 0;
+    script("quiet");
+    proxy_with("x-disabled-algorithms: MD5\nx-pool-threads: never");
+    for (int i = 0; i < 100; i++) {
+        initialize();
+        for (int k = 0; k < 300; k++)
+            open_session(0, 0);
+        draw(open_session(0, 0), 16, 4096);
+        unload();
+        ck_assert(is_unloaded());
+        if (i == 10) {
+            descriptors = entries_of("/proc/self/fd");
+            mappings = mappings_of("");
+        }
+        proxy_load();
+    }
+    unload();
+    ck_assert_uint_eq(entries_of("/proc/self/fd"), descriptors);
+    if (!IS_SANITIZED)
+        ck_assert_uint_le(mappings_of(""), mappings + 10); /* the C library may map a heap or two */
+    served_once(100 * 512);
+}
+
 int main(void)
 {
     return test_main("loading", set_up, tear_down);

@@ -1,10 +1,15 @@
-/* test_surroundings.c - programs that give the proxy little: descriptors and time. */
+/* test_surroundings.c - programs that give the proxy little: stack, descriptors, system calls, time. */
 #include "served.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -118,6 +123,68 @@ TEST(no_other_program_inherits_a_descriptor)
         ck_assert(flags < 0 || (flags & FD_CLOEXEC) != 0);
     }
     ck_assert_uint_ge(opened, 1);
+}
+
+static void *whole_life(void *unused)
+{
+    (void)unused;
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
+    return NULL;
+}
+
+TEST(a_life_fits_on_the_smallest_stack)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    SKIP_IF_SANITIZED(); /* its frames are larger */
+    proxy_with("x-pool-max-age: 1min");
+    pthread_attr_init(&small);
+    ck_assert_int_eq(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN), 0);
+    ck_assert_int_eq(pthread_create(&thread, &small, whole_life, NULL), 0);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+
+#define REFUSE(number)                                                                             \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                           \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1 /* EPERM */)
+
+/* From here on no thread, no advice on memory, no locked memory, no socket. */
+static void enter_sandbox(void)
+{
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        REFUSE(SYS_clone),
+        REFUSE(SYS_clone3),
+        REFUSE(SYS_madvise),
+        REFUSE(SYS_mlock),
+        REFUSE(SYS_mlock2),
+        REFUSE(SYS_socket),
+        REFUSE(SYS_membarrier),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* _i: whether it closes before or after C_Initialize. */
+TEST_EACH(a_sandbox_costs_speed_only, 0, 2)
+{
+    SKIP_IF_SANITIZED(); /* which needs what the sandbox refuses */
+    proxy_with("x-pool-max-age: 1min");
+    if (_i == 0)
+        enter_sandbox();
+    initialize();
+    CK_SESSION_HANDLE session = open_session(0, 0);
+    if (_i == 1)
+        enter_sandbox();
+    ck_assert(draws(session));
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
 
 int main(void)
