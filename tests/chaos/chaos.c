@@ -5,7 +5,7 @@
  * Threads open, draw, seed, log in, use operations, close and fork; one thread tells the target to fail, to be slow, to
  * hang for a while, to write short or to lose its token. From one seed each thread makes the same choices in the same
  * order. Watched on line: no word twice, in any process; no zero word; nothing in the buffer after an error; no call
- * that the initialisation did not allow; no code that the target has not said. A call that hangs ends the test.
+ * that the initialisation did not allow; no code that the target has not said; no call that lasts longer than its bound.
  */
 #include "served.h"
 
@@ -23,7 +23,8 @@ enum {
     SLOTS = 2,
     SESSIONS_MOST = 6,
     LARGEST = 4096,
-    LIFE_CALLS = 400, /* of each thread, between C_Initialize and C_Finalize */
+    LIFE_CALLS = 400,      /* of each thread, between C_Initialize and C_Finalize */
+    CALL_LASTS_MS = 20000, /* at most: what hangs is let go after a few calls of the others */
     CHILD_DRAWS = 20
 };
 
@@ -35,6 +36,7 @@ static struct {
     atomic_ullong failed;
     atomic_uint children;
     atomic_uint lives;
+    _Atomic int64_t began_ms[THREADS]; /* the call under way; 0: none */
 } * seen;
 
 static unsigned long long seed = 1;
@@ -46,6 +48,7 @@ static CK_C_INITIALIZE_ARGS *const ways_to_begin[] = {&os_locking, &no_threads, 
 
 struct worker {
     pthread_t thread;
+    unsigned number;
     uint64_t random;
     CK_SESSION_HANDLE sessions[SESSIONS_MOST];
     unsigned count;
@@ -103,9 +106,11 @@ static bool can_be_said(CK_RV rv)
     return false;
 }
 
-#define CALL(call)                                                                                 \
+#define CALL(worker, call)                                                                         \
     ({                                                                                             \
+        atomic_store(&seen->began_ms[(worker)->number], now_ms());                                 \
         CK_RV got_ = (call);                                                                       \
+        atomic_store(&seen->began_ms[(worker)->number], 0);                                        \
         atomic_fetch_add(&seen->calls, 1);                                                         \
         if (got_ != CKR_OK)                                                                        \
             atomic_fetch_add(&seen->failed, 1);                                                    \
@@ -114,14 +119,9 @@ static bool can_be_said(CK_RV rv)
         got_;                                                                                      \
     })
 
-/* Small ones of a size that no fetch has, so that a fault can be told to fetches alone. */
-static CK_RV draw_once(struct worker *worker, CK_SESSION_HANDLE session)
+static void check_drawn(CK_RV rv, const uint8_t *bytes, size_t len_bytes)
 {
     static const uint8_t nothing[LARGEST];
-    uint8_t bytes[LARGEST + 1] = {0};
-    size_t len_bytes = next(&worker->random, 8) != 0 ? 1 + next(&worker->random, 64)
-                                                     : 1025 + next(&worker->random, LARGEST - 1025);
-    CK_RV rv = CALL(fn->C_GenerateRandom(session, bytes, len_bytes));
     if (bytes[len_bytes] != 0)
         wrong("a byte behind %zu bytes was written", len_bytes);
     if (rv == CKR_OK)
@@ -130,22 +130,34 @@ static CK_RV draw_once(struct worker *worker, CK_SESSION_HANDLE session)
         wrong("after 0x%lx the buffer of %zu bytes is not empty", rv, len_bytes);
     if (served_wrong() != NULL)
         wrong("%s, lately in %zu bytes", served_wrong(), len_bytes);
-    return rv;
+}
+
+/* Small ones of a size that no fetch has, so that a fault can be told to fetches alone. */
+static void draw_once(struct worker *worker, CK_SESSION_HANDLE session)
+{
+    uint8_t bytes[LARGEST + 1] = {0};
+    size_t len_bytes = next(&worker->random, 8) != 0 ? 1 + next(&worker->random, 64)
+                                                     : 1025 + next(&worker->random, LARGEST - 1025);
+    CK_RV rv = CALL(worker, fn->C_GenerateRandom(session, bytes, len_bytes));
+    check_drawn(rv, bytes, len_bytes);
 }
 
 /* In a child of a process with many threads; the target is strict, so what is inherited is not initialised. */
 static void live_in_child(struct worker *worker, CK_SESSION_HANDLE parents)
 {
+    uint8_t bytes[64 + 1] = {0};
     CK_SESSION_HANDLE own;
     child_begins();
-    if (draw_once(worker, parents) == CKR_OK)
+    if (fn->C_GenerateRandom(parents, bytes, 64) == CKR_OK)
         wrong("a child is served from what it inherits");
-    /* The target may be failing. */
-    if (fn->C_Initialize(ways_to_begin[next(&worker->random, 2)]) != CKR_OK ||
-        fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) != CKR_OK)
-        _exit(0);
-    for (int i = 0; i < CHILD_DRAWS; i++)
-        draw_once(worker, own);
+    CK_RV rv = fn->C_Initialize(ways_to_begin[next(&worker->random, 2)]);
+    if (rv != CKR_OK || fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) != CKR_OK)
+        _exit(0); /* the target may be failing */
+    for (int i = 0; i < CHILD_DRAWS; i++) {
+        memset(bytes, 0, sizeof bytes);
+        rv = fn->C_GenerateRandom(own, bytes, 64);
+        check_drawn(rv, bytes, 64);
+    }
     fn->C_Finalize(NULL);
     _exit(0);
 }
@@ -169,8 +181,8 @@ static void open_one(struct worker *worker)
     CK_FLAGS flags =
         next(&worker->random, 2) == 0 ? CKF_SERIAL_SESSION : CKF_SERIAL_SESSION | CKF_RW_SESSION;
     if (worker->count < SESSIONS_MOST &&
-        CALL(fn->C_OpenSession(slot, flags, NULL, NULL, &worker->sessions[worker->count])) ==
-            CKR_OK)
+        CALL(worker, fn->C_OpenSession(slot, flags, NULL, NULL,
+                                       &worker->sessions[worker->count])) == CKR_OK)
         worker->count++;
 }
 
@@ -179,8 +191,8 @@ static void use_operation(struct worker *worker, CK_SESSION_HANDLE session)
     CK_MECHANISM sha256 = {CKM_SHA256, NULL, 0};
     CK_BYTE bytes[32];
     CK_ULONG len_bytes = sizeof bytes;
-    if (CALL(fn->C_DigestInit(session, &sha256)) == CKR_OK && next(&worker->random, 4) != 0)
-        CALL(fn->C_Digest(session, bytes, 4, bytes, &len_bytes));
+    if (CALL(worker, fn->C_DigestInit(session, &sha256)) == CKR_OK && next(&worker->random, 4) != 0)
+        CALL(worker, fn->C_Digest(session, bytes, 4, bytes, &len_bytes));
 }
 
 static void act(struct worker *worker)
@@ -197,22 +209,22 @@ static void act(struct worker *worker)
     else if (choice < 280 || worker->count == 0)
         open_one(worker);
     else if (choice < 310 && which < worker->count) {
-        CALL(fn->C_CloseSession(session));
+        CALL(worker, fn->C_CloseSession(session));
         worker->sessions[which] = worker->sessions[--worker->count];
     } else if (choice < 325)
         use_operation(worker, session);
     else if (choice < 335)
-        CALL(fn->C_SeedRandom(session, pin, 4));
+        CALL(worker, fn->C_SeedRandom(session, pin, 4));
     else if (choice < 345)
-        CALL(fn->C_Login(session, choice % 8 == 0 ? CKU_SO : CKU_USER, pin, 4));
+        CALL(worker, fn->C_Login(session, choice % 8 == 0 ? CKU_SO : CKU_USER, pin, 4));
     else if (choice < 355)
-        CALL(fn->C_Logout(session));
+        CALL(worker, fn->C_Logout(session));
     else if (choice < 370)
-        CALL(fn->C_GetSessionInfo(session, &session_info));
+        CALL(worker, fn->C_GetSessionInfo(session, &session_info));
     else if (choice < 385)
-        CALL(fn->C_GetTokenInfo(slot, &token_info));
+        CALL(worker, fn->C_GetTokenInfo(slot, &token_info));
     else if (choice < 388)
-        CALL(fn->C_CloseAllSessions(slot));
+        CALL(worker, fn->C_CloseAllSessions(slot));
     else if (choice < 390)
         fork_once(worker, session);
 }
@@ -221,16 +233,17 @@ static void act(struct worker *worker)
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 static unsigned told, statements;
 
-static void begin_next_life(void)
+static void begin_next_life(struct worker *worker)
 {
-    CK_RV rv = CALL(fn->C_Finalize(NULL));
+    CK_RV rv = CALL(worker, fn->C_Finalize(NULL));
     if (rv != CKR_OK)
         wrong("C_Finalize is 0x%lx", rv);
     pthread_mutex_lock(&telling);
     script_anew("slots 2; quiet");
     told = statements = 0;
     pthread_mutex_unlock(&telling);
-    rv = CALL(fn->C_Initialize(ways_to_begin[(seed + atomic_fetch_add(&seen->lives, 1)) % 3]));
+    rv = CALL(worker,
+              fn->C_Initialize(ways_to_begin[(seed + atomic_fetch_add(&seen->lives, 1)) % 3]));
     if (rv != CKR_OK)
         wrong("C_Initialize is 0x%lx", rv);
 }
@@ -251,7 +264,7 @@ static void *work(void *of)
             break;
         worker->count = 0;
         if (chosen)
-            begin_next_life();
+            begin_next_life(worker);
         pthread_barrier_wait(&barrier);
     }
     atomic_fetch_sub(&running, 1);
@@ -286,6 +299,15 @@ static const char *const faults[] = {
 
 enum { FAULTS = sizeof faults / sizeof *faults, SCRIPT_IS_FULL = STATEMENTS_MOST - 8 };
 
+static void look_for_hangs(void)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        int64_t began_ms = atomic_load(&seen->began_ms[i]);
+        if (began_ms != 0 && now_ms() - began_ms > CALL_LASTS_MS)
+            wrong("a call of thread %u has lasted for %d ms", i, CALL_LASTS_MS);
+    }
+}
+
 static void tell(uint64_t *random)
 {
     const char *fault = faults[next(random, FAULTS)];
@@ -317,10 +339,14 @@ static void make_faults(int64_t until_ms)
         while (atomic_load(&seen->calls) < upto && now_ms() - since_ms < HELD_MS)
             usleep(200);
         release_what_is_held();
+        look_for_hangs();
+        if (atomic_load(&seen->wrong) != 0)
+            break;
     }
     atomic_store(&stop, true);
     while (atomic_load(&running) != 0 && atomic_load(&seen->wrong) == 0) {
         release_what_is_held();
+        look_for_hangs();
         usleep(1000);
     }
 }
@@ -338,7 +364,7 @@ TEST(whatever_happens_what_must_be_so_is_so)
     pthread_barrier_init(&barrier, NULL, THREADS);
     atomic_store(&running, THREADS);
     for (unsigned i = 0; i < THREADS; i++) {
-        workers[i] = (struct worker){.random = word_scramble(seed * THREADS + i)};
+        workers[i] = (struct worker){.number = i, .random = word_scramble(seed * THREADS + i)};
         ck_assert_int_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
     }
     make_faults(now_ms() + seconds * 1000);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# p11-kit.sh - registered with p11-kit: what hides a module, all modules in one above us and
+# p11-kit.sh - registered with p11-kit: the forms of the file, what hides a module, all modules in one above us and
 # below us, and a token in another process.
 # shellcheck source=tests/clients/lib.sh
 . "$CHECKOUT/tests/clients/lib.sh"
@@ -95,6 +95,14 @@ for number in range(30):
         kit.p11_kit_modules_finalize_and_release(modules)'
 }
 
+# form N TEXT: p11-kit loads N modules under our name from such a file, and each has its token.
+form() {
+    local text=${2//MODULE/$module}
+    set_out proxied
+    printf '%b' "${text//TARGET/$TARGET}" >"$P11_PROXY_CONFIG"
+    [[ $(registered p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:') == "$1" ]]
+}
+
 same "alone, and in p11-kit-proxy.so"           above
 recipe p11-kit-proxy.so
 hidden=$(grep disable-in "$files/p11-proxy.module")
@@ -103,6 +111,14 @@ same "p11-kit-proxy.so as our target"           also "$hidden" below
 same "the token's own module beside us, we first"  also 'priority: 9' beside_the_tokens_own
 same "the token's own module beside us, it first"  also 'priority: 1' beside_the_tokens_own
 same "what hides a registration"                hides
+same "p11-kit logs the calls"                   also 'log-calls: yes' draws
 same "in one process again and again"           in_one_process
 same "in a process that p11-kit starts"         in_another_process
+
+check "form: a comment line above"    form 1 '# ours\nmodule: MODULE\nx-target: TARGET\n'
+check "form: CRLF"                    form 1 'module: MODULE\r\nx-target: TARGET\r\n'
+check "form: blanks and tabs, no newline at the end" form 1 '  module \t:  MODULE \t\n\n\tx-target:TARGET  '
+check "not a form: a comment behind"  form 0 'module: MODULE # ours\nx-target: TARGET\n'
+check "not a form: quotes"            form 0 'module: "MODULE"\nx-target: TARGET\n'
+check "not a form: a byte order mark" form 0 '\xef\xbb\xbfmodule: MODULE\nx-target: TARGET\n'
 done_testing

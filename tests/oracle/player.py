@@ -5,6 +5,7 @@ import pathlib
 import re
 import struct
 import sys
+import threading
 import _ctypes
 
 FILL = b"\xa5"
@@ -180,12 +181,8 @@ class Player:
         """C_Initialize's, with these flags."""
         return Block(words(0, 0, 0, 0, flags, self.reserved))
 
-    def call(self, function, *arguments):
-        """Says the function first: a module that crashes shows where."""
-        print(function, end=" ", flush=True)
-        if not self.functions.get(function):
-            print("absent", flush=True)
-            return None
+    def answer(self, function, arguments):
+        """The code, and what came of the arguments."""
         values = [Block(value) if isinstance(value, bytes) else value for value in arguments]
         numbers = [value.word if isinstance(value, Block) else value.value if isinstance(value, Handle) else value or 0
                    for value in values]
@@ -194,8 +191,32 @@ class Player:
         rv = kind(self.functions[function])(*numbers)
         if function == "C_GetTokenInfo" and isinstance(values[1], Out):
             values[1].memory[TIME_OF_DAY] = bytes(16)
-        came = [value.came(rv, following) if isinstance(value, Block) else
-                value.name if isinstance(value, Handle) else str(value)
-                for value, following in zip(values, values[1:] + [None])]
+        return rv, [value.came(rv, following) if isinstance(value, Block) else
+                    value.name if isinstance(value, Handle) else str(value)
+                    for value, following in zip(values, values[1:] + [None])]
+
+    def call(self, function, *arguments):
+        """Says the function first: a module that crashes shows where."""
+        print(function, end=" ", flush=True)
+        if not self.functions.get(function):
+            print("absent", flush=True)
+            return None
+        rv, came = self.answer(function, arguments)
         print(f"{rv:#x}", *(text or "-" for text in came), flush=True)
         return rv
+
+    def side_by_side(self, *calls):
+        """Each a list of functions with their arguments: played in threads, shown one list after the other."""
+        answers = [[] for _ in calls]
+
+        def play(number):
+            for function, *arguments in calls[number]:
+                answers[number].append((function, self.answer(function, arguments)))
+
+        threads = [threading.Thread(target=play, args=(number,)) for number in range(len(calls))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for function, (rv, came) in sum(answers, []):
+            print(function, f"{rv:#x}", *(text or "-" for text in came), flush=True)

@@ -48,6 +48,7 @@ class Sequences(Player):
         self.target = target
         self.sessions, self.open_sessions = [], []  # all that there ever were; what is open, as far as one can tell
         self.objects = {kind: [] for kind in KINDS}
+        self.locks = False
 
     # What calls are made of.
 
@@ -100,6 +101,7 @@ class Sequences(Player):
 
     def start(self):
         flags = None if self.target.null_args and self.odd(0.2) else self.pick([2, 2, 2, 3])
+        self.locks = flags is not None
         self.call("C_Initialize", self.structure(flags) if flags else None)
         self.learn_slots()
 
@@ -210,6 +212,19 @@ class Sequences(Player):
         seed = self.data(self.pick([0, 1, 16, 100]))
         self.call("C_SeedRandom", self.session(), None if self.null(0.1) else seed, len(seed))
         self.draw()
+
+    def beside(self):
+        """Two threads, each with a session of its own."""
+        if not self.locks:
+            return
+        lists = []
+        for _ in range(2):
+            session, number, data = Handle(), self.slot(self.target.slot), self.data(32)
+            draws = [("C_GenerateRandom", session, Random(size), size) for size in [16] * 20 + [2000]]
+            lists.append([("C_OpenSession", number, 4, 0, 0, session.room()), *draws,
+                          ("C_DigestInit", session, Mechanism(0x250)), ("C_DigestUpdate", session, data, 32), *draws,
+                          ("C_DigestFinal", session, Out(64), Length(64)), ("C_CloseSession", session)])
+        self.side_by_side(*lists)
 
     # Objects.
 
@@ -347,7 +362,7 @@ class Sequences(Player):
         weights = {self.open: 5, self.close: 4, self.login: 5, self.pins: 1, self.token: 0.2,
                    self.restart: 0.7, self.information: 6, self.draw: 12, self.seed: 2, self.create: 8,
                    self.generate: 3, self.generate_pair: 1, self.look: 7, self.find: 4, self.cipher: 7,
-                   self.digest: 7, self.sign: 7, self.wrap: 2, self.stray: 4}
+                   self.digest: 7, self.sign: 7, self.wrap: 2, self.stray: 4, self.beside: 1}
         self.random.choices(list(weights), weights.values())[0]()
 
     def play(self, count):

@@ -45,7 +45,8 @@ check "with a module file that names it"    grep -x '#module: p11-proxy.so' "$sh
 check "without symbols, with its probes"    is_stripped
 check "pkg-config says where"               test "$(PKG_CONFIG_PATH=${pc%/*} pkg-config --variable=module p11-proxy)" == "$installed"
 check "no executable stack"                 sh -c "readelf -lW '$installed' | grep GNU_STACK | grep -vq RWE"
-check "no target: a user without rights, and nothing in the environment" says_what_is_missing as_nobody env -i
+check "no target: nothing in the environment"   says_what_is_missing env -i
+check "no target: a user without rights"        says_what_is_missing as_nobody env -i
 check "no target: no such home"                 says_what_is_missing env -i HOME=/nonexistent
 
 # p11-kit passes a file over that names no module, so its programs do not load a proxy that cannot start.
@@ -69,6 +70,9 @@ rm -r "${scratch:?}/home"
 # The shipped file with one line uncommented, as an administrator would do it.
 sed -i "s|^#x-target: .*|x-target: $TARGET|" "$shipped"
 printf 'x-log: stderr\n' >>"$shipped"
+check "configured for all: nothing else in the environment" draws env -i SOFTHSM2_CONF="$SOFTHSM2_CONF"
+check "configured for all: no such home"    draws env -i SOFTHSM2_CONF="$SOFTHSM2_CONF" HOME=/nonexistent
+
 [[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/tokens"
 check "configured for all: a user without rights" draws as_nobody env -i SOFTHSM2_CONF="$SOFTHSM2_CONF"
 [[ $(id -u) != 0 ]] || chown -R 0 "$scratch/tokens"
