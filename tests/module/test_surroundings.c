@@ -127,21 +127,30 @@ TEST(no_other_program_inherits_a_descriptor)
 
 static void *whole_life(void *unused)
 {
+    CK_BYTE bytes[2000]; /* the program needs some of its stack itself */
     (void)unused;
     initialize();
     CK_SESSION_HANDLE session = open_session(0, 0);
     ck_assert(draws(session));
+    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     return NULL;
 }
 
-TEST(a_life_fits_on_the_smallest_stack)
+/* _i: what is logged meanwhile, from the depth of a list that is read. */
+TEST_EACH(a_life_fits_on_the_smallest_stack, 0, 3)
 {
+    static const char *const logs[] = {"off", "stderr debug", "/dev/full debug"};
+    char configuration[512];
     pthread_t thread;
     pthread_attr_t small;
     SKIP_IF_SANITIZED(); /* its frames are larger */
-    proxy_with("x-pool-max-age: 1min");
+    write_in_root("list", "jdk.tls.disabledAlgorithms=RC4, EC keySize < 224, NoSuchName, MD6\n");
+    snprintf(configuration, sizeof configuration,
+             "x-disabled-algorithms: MD5\nx-disabled-algorithms-file: %s/list", root);
+    proxy_with(configuration);
+    setenv("P11_PROXY_LOG", logs[_i], 1);
     pthread_attr_init(&small);
     ck_assert_int_eq(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN), 0);
     ck_assert_int_eq(pthread_create(&thread, &small, whole_life, NULL), 0);
