@@ -54,9 +54,11 @@ class Out(Block):
         self.got = b""
 
     def came(self, rv, following):
+        content = self.content()
         if rv == OK and isinstance(following, Length):
-            self.got = self.content()[:following.number()]
-        return f"{self.len}:{self.content().rstrip(FILL).hex()}"
+            self.got = content[:following.number()]
+        # What came may end with the byte that was there before.
+        return f"{self.len}:{self.got.hex()}{content[len(self.got):].rstrip(FILL).hex()}"
 
 
 class Random(Out):
