@@ -19,6 +19,8 @@ enum {
 
 /* A longer call keeps the application's other calls to a serial token waiting. */
 static const int64_t SHORT_CALL_NS = 5 * NS_PER_MS;
+/* Even four times as long it is shorter. */
+static const int64_t FAST_CALL_NS = 5 * NS_PER_MS / 4;
 /* A shorter one is soon repeated, and its caller would wait for the whole pool. */
 static const int64_t WHOLE_POOL_CALL_NS = NS_PER_MS / 5;
 static const int64_t FIRST_PAUSE_NS = 10 * NS_PER_MS;
@@ -149,7 +151,9 @@ static void learn_time(struct learned *l, size_t asked_bytes, int64_t took_ns)
     if (asked_bytes <= l->call_bytes / 2)
         return; /* the pool had room for less, so this tells nothing about calls of that size */
     size_t half = l->call_bytes / 2;
-    size_t larger = l->call_bytes * (is_flat(l, power) ? FLAT_GROWTH : 2);
+    size_t larger = l->call_bytes * (is_flat(l, power)         ? FLAT_GROWTH
+                                     : took_ns <= FAST_CALL_NS ? 4
+                                                               : 2);
     size_t most = settings()->pool_size_bytes / (took_ns >= WHOLE_POOL_CALL_NS ? 1 : 2);
     if (is_smaller_needed(l, power) || !is_cheap(l, power)) {
         if (half >= LEAST_CALL_BYTES && half >= l->least_bytes)
