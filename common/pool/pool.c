@@ -30,13 +30,11 @@ static size_t ring_target_locked(const struct pool *p)
     return m->target_bytes - min_size(m->in_slices, m->target_bytes / 4);
 }
 
-/* The low-water mark: the filler is woken while there is still enough for draws to go on until it has filled. Three
- * quarters of what the ring is to hold; half if size costs nothing, because a fetch brings what there is room for. */
+/* The low-water mark, three quarters of what the ring is to hold: the filler is woken while there is still enough for
+ * draws to go on until it has filled. */
 static bool is_low_locked(const struct pool *p)
 {
-    size_t target = ring_target_locked(p);
-    return p->memory->ring.held_bytes <
-           (atomic_load(&p->memory->fills_up) ? target / 2 : target / 4 * 3);
+    return p->memory->ring.held_bytes < ring_target_locked(p) / 4 * 3;
 }
 
 static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, int64_t now_ns)
