@@ -161,7 +161,10 @@ static bool came_before_locked(struct health *h, const uint8_t *bytes, size_t le
     for (unsigned i = 0; i < HEALTH_RECENT; i++)
         if (h->recent[i] == opening)
             return true;
-    h->recent[h->next++ % HEALTH_RECENT] = opening;
+    unsigned place = len_bytes >= HEALTH_LARGE_BYTES
+                         ? h->next_large++ % HEALTH_LARGE
+                         : HEALTH_LARGE + h->next_small++ % (HEALTH_RECENT - HEALTH_LARGE);
+    h->recent[place] = opening;
     return false;
 }
 

@@ -10,6 +10,8 @@
 
 enum {
     HEALTH_RECENT = 8,
+    HEALTH_LARGE = 5,                /* of those, answers of at least */
+    HEALTH_LARGE_BYTES = 256,        /* so many bytes, which many small ones must not push out */
     HEALTH_WINDOW_BYTES = 32 * 1024, /* a repeated block is found within so many bytes */
     HEALTH_BLOCK_BYTES = 16,
     HEALTH_PLACES = 2 * HEALTH_WINDOW_BYTES / HEALTH_BLOCK_BYTES,
@@ -33,7 +35,7 @@ struct health {
     bool remembers;
     uint64_t key[2];
     uint64_t recent[HEALTH_RECENT];
-    unsigned next;
+    unsigned next_small, next_large;
     uint16_t places[HEALTH_PLACES];
 };
 

@@ -121,7 +121,7 @@ TEST(an_answer_that_begins_as_one_of_the_last_did_is_noticed)
 {
     good_bytes(0, space, 4096);
     ck_assert_ptr_null(health_test(&health, space, 4096));
-    for (uint64_t other = 1; other < HEALTH_RECENT; other++) {
+    for (uint64_t other = 1; other < HEALTH_LARGE; other++) {
         good_bytes(0, space, 4096);
         ck_assert_ptr_nonnull(health_test(&health, space, other % 2 == 0 ? 1024 : 4096));
         good_bytes(other, space, 4096);
@@ -130,6 +130,12 @@ TEST(an_answer_that_begins_as_one_of_the_last_did_is_noticed)
     good_bytes(0, space, 4096);
     ck_assert_ptr_nonnull(health_test(&health, space, 16));
     ck_assert_ptr_null(health_test(&health, space, 15)); /* too short to tell */
+    for (uint64_t small = 100; small < 100 + 2 * HEALTH_RECENT; small++) {
+        good_bytes(small, space, 32);
+        ck_assert_ptr_null(health_test(&health, space, 32));
+    }
+    good_bytes(0, space, 1024);
+    ck_assert_ptr_nonnull(health_test(&health, space, 1024));
     health_start(&health);
     ck_assert_ptr_null(health_test(&health, space, 1024));
     ck_assert_ptr_nonnull(health_test(&health, space, 1024));
