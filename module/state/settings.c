@@ -11,9 +11,10 @@ static struct config defaults;
 static _Atomic(struct config *) current = &defaults;
 _Atomic(struct policy *) current_policy;
 
-/* Those before, which a late call may still read. */
-static struct config *former;
-static struct policy *former_policy;
+/* Those before, which a late call may still read. Never what is in force, nor what is freed already: another thread may
+ * fork at any time, and the child goes on with what it finds here. Rather than freed twice, it is then lost. */
+static _Atomic(struct config *) former;
+static _Atomic(struct policy *) former_policy;
 
 const struct config *settings(void)
 {
@@ -88,11 +89,11 @@ bool settings_load(struct message *message, bool heard)
         config_free(config);
         return false;
     }
-    config_free(former);
-    policy_free(former_policy);
-    former_policy = atomic_exchange(&current_policy, policy);
-    former = atomic_exchange(&current, config);
-    if (former == &defaults)
-        former = NULL;
+    config_free(atomic_exchange(&former, NULL));
+    policy_free(atomic_exchange(&former_policy, NULL));
+    atomic_store(&former_policy, atomic_exchange(&current_policy, policy));
+    struct config *old = atomic_exchange(&current, config);
+    if (old != &defaults)
+        atomic_store(&former, old);
     return true;
 }

@@ -362,6 +362,40 @@ TEST_EACH(a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3)
     reap(child);
 }
 
+enum { FORKS_BESIDE_LIVES = 1500 };
+
+static atomic_bool lives_are_over;
+static atomic_uint bad_lives;
+
+/* Without Check's macros: a child would find their lock held. */
+static void *live_again_and_again(void *unused)
+{
+    while (!atomic_load(&lives_are_over))
+        bad_lives += fn->C_Initialize(&os_locking) != CKR_OK || fn->C_Finalize(NULL) != CKR_OK;
+    return unused;
+}
+
+static void initialize_and_finalize(void)
+{
+    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
+    CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+
+/* Settings and policy take the place of others in the middle of a fork; neither is freed by both processes' copies. */
+TEST(a_child_of_a_process_that_is_initializing_can_initialize)
+{
+    pthread_t thread;
+    SKIP_IF_SANITIZED(); /* its allocator hangs children that allocate */
+    script("quiet");
+    proxy_with("x-disabled-algorithms: MD5, DES, RC4");
+    ck_assert_int_eq(pthread_create(&thread, NULL, live_again_and_again, NULL), 0);
+    for (int i = 0; i < FORKS_BESIDE_LIVES; i++)
+        reap(child_that(initialize_and_finalize));
+    atomic_store(&lives_are_over, true);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_uint_eq(bad_lives, 0);
+}
+
 int main(void)
 {
     return test_main("fork", set_up, tear_down);
