@@ -1,6 +1,7 @@
 /* fill_session.c - the filler's own sessions, and when its thread may be in the target. */
 #include "random/fill_session.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -37,6 +38,7 @@ static struct fill_sessions {
     bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
     bool exiting;
     unsigned forking;
+    bool making_thread;
     unsigned suspended; /* calls in progress that must not meet the filler */
     struct fill_session of[SLOTS_MAX];
 } * state;
@@ -95,16 +97,23 @@ void fill_sessions_forget(void)
     pthread_mutex_unlock(&state->lock);
 }
 
-/* Waits while *which is s, at the latest until until_ns. */
-static void wait_while_locked(struct fill_session *const *which, const struct fill_session *s,
-                              int64_t until_ns)
+/* Waits for a change; false if there is none until until_ns. */
+static bool wait_for_change_locked(int64_t until_ns)
 {
     struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     int cancellation;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-    while (*which == s && pthread_cond_timedwait(&state->changed, &state->lock, &until) == 0)
-        continue;
+    int rc = pthread_cond_timedwait(&state->changed, &state->lock, &until);
     pthread_setcancelstate(cancellation, &cancellation);
+    return rc == 0;
+}
+
+/* Waits while *which is s, at the latest until until_ns. */
+static void wait_while_locked(struct fill_session *const *which, const struct fill_session *s,
+                              int64_t until_ns)
+{
+    while (*which == s && wait_for_change_locked(until_ns))
+        continue;
 }
 
 static bool begin_work_locked(struct fill_session *s, bool in_transition)
@@ -139,6 +148,9 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&state->lock);
     state->forking++;
+    int64_t until_ns = clock_exact_ns() + FORK_WAIT_NS;
+    while (state->making_thread && wait_for_change_locked(until_ns))
+        continue;
     if (!state->was_waited_for)
         state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
     pthread_mutex_unlock(&state->lock);
@@ -151,7 +163,7 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&state->lock);
 }
 
-bool fill_sessions_start(pthread_cond_t *wake)
+int fill_sessions_start(pthread_cond_t *wake)
 {
     static bool watches_forks; /* in a child too */
     pthread_condattr_t clock;
@@ -166,8 +178,18 @@ bool fill_sessions_start(pthread_cond_t *wake)
     }
     if (!watches_forks)
         watches_forks = pthread_atfork(before_fork, after_fork_in_parent, NULL) == 0;
+    state->making_thread = watches_forks && state->forking == 0;
+    int rc = !watches_forks ? ENOMEM : state->forking != 0 ? EBUSY : 0;
     pthread_mutex_unlock(&state->lock);
-    return watches_forks;
+    return rc;
+}
+
+void fill_sessions_started(void)
+{
+    pthread_mutex_lock(&state->lock);
+    state->making_thread = false;
+    pthread_cond_broadcast(&state->changed);
+    pthread_mutex_unlock(&state->lock);
 }
 
 void fill_sessions_at_exit(void)

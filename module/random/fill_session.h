@@ -68,7 +68,9 @@ void fill_session_end(struct slot *slot, CK_RV rv);
 bool fill_sessions_close(void);
 
 /* Before the thread is made: registers the fork handlers and, once in a process, sets *wake up for waits by
- * clock_exact_ns(). False if there is no memory for that. */
-bool fill_sessions_start(pthread_cond_t *wake);
+ * clock_exact_ns(). Returns 0, and a fork waits until _started(): the C library's lists of stacks are changed meanwhile,
+ * and a child could make no thread with what it would find. Or EBUSY while a fork is made, or ENOMEM. */
+int fill_sessions_start(pthread_cond_t *wake);
+void fill_sessions_started(void);
 
 #endif

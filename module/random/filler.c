@@ -197,8 +197,6 @@ static int make_thread_locked(void)
     size_t stack_bytes;
     sigset_t all;
     sigset_t callers;
-    if (!fill_sessions_start(&filler->wake))
-        return ENOMEM;
     int rc = pthread_attr_init(&attributes);
     if (rc != 0)
         return rc;
@@ -226,12 +224,16 @@ static void start(void)
         if (before == THREAD_ENDED)
             pthread_join(filler->thread, NULL);
         filler->stopping = false;
-        rc = pins ? make_thread_locked() : ENOTSUP;
+        rc = pins ? fill_sessions_start(&filler->wake) : ENOTSUP;
+        if (rc == 0) {
+            rc = make_thread_locked();
+            fill_sessions_started();
+        }
         atomic_store(&filler->state, rc == 0 ? THREAD_RUNNING : THREAD_NONE);
-        atomic_store(&filler->permitted, rc == 0);
+        atomic_store(&filler->permitted, rc == 0 || rc == EBUSY);
     }
     pthread_mutex_unlock(&filler->lock);
-    if (rc != 0)
+    if (rc != 0 && rc != EBUSY)
         log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
                   "no background thread, errno %d: pools are filled on the application's calls",
                   rc);
