@@ -154,7 +154,7 @@ static void learn_time(struct learned *l, size_t asked_bytes, int64_t took_ns)
     size_t larger = l->call_bytes * (is_flat(l, power)         ? FLAT_GROWTH
                                      : took_ns <= FAST_CALL_NS ? 4
                                                                : 2);
-    size_t most = settings()->pool_size_bytes / (took_ns >= WHOLE_POOL_CALL_NS ? 1 : 2);
+    size_t most = settings()->pool_size_bytes / (took_ns >= WHOLE_POOL_CALL_NS ? 1 : 4);
     if (is_smaller_needed(l, power) || !is_cheap(l, power)) {
         if (half >= LEAST_CALL_BYTES && half >= l->least_bytes)
             l->call_bytes = half;
