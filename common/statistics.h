@@ -20,10 +20,8 @@
 #define STATISTICS_MAGIC "p11-proxy stats"
 
 enum {
-    STATISTICS_LAYOUT = 2,
+    STATISTICS_LAYOUT = 3,
     STATISTICS_SLOTS = 512,
-    STATISTICS_SIZES = 25, /* powers of two, to 2^24 bytes: the largest pool */
-    STATISTICS_MECHANISMS = 512,
     STATISTICS_REFUSALS = 256,
     STATISTICS_PATH_BYTES = 512, /* longer texts are cut; all end with a NUL */
     STATISTICS_RULE_BYTES = 128,
@@ -39,17 +37,10 @@ struct statistics_calls {
 #include "statistics.def"
 };
 
-/* How long fills lasted that asked for more than 2^(i-1) and up to 2^i bytes. */
-struct statistics_time {
-    statistic least_ns;
-    statistic times; /* how many; 0: least_ns means nothing */
-};
-
 struct statistics_pool {
 #define POOL(name, ...) statistic name;
 #include "statistics.def"
     statistic drops[POOL_DROP_CAUSES];
-    struct statistics_time fill_times[STATISTICS_SIZES];
     struct pool_line lines[POOL_LINES]; /* written by the pool */
 };
 
@@ -59,12 +50,6 @@ struct statistics_slot {
     struct statistics_calls calls;
     struct statistics_pool pool;
 } __attribute__((aligned(STATISTICS_PAGE_BYTES)));
-
-/* Calls of functions that take a mechanism and were answered with CKR_OK. */
-struct statistics_mechanism {
-    statistic type_plus_1; /* 0: the place is free */
-    statistic calls;
-};
 
 /* What a rule of the policy refused; with audit, would have refused. Two refusals differ in more than times. */
 struct statistics_refusal {
@@ -102,8 +87,6 @@ struct statistics {
     statistic slot_count;            /* so many of slots are in use */
     statistic refusal_count;
 
-    struct statistics_mechanism mechanisms[STATISTICS_MECHANISMS]
-        __attribute__((aligned(STATISTICS_PAGE_BYTES)));
     struct statistics_refusal refusals[STATISTICS_REFUSALS]
         __attribute__((aligned(STATISTICS_PAGE_BYTES)));
     struct statistics_slot slots[STATISTICS_SLOTS];
@@ -122,15 +105,6 @@ static inline void statistic_set(statistic *s, uint64_t value)
 static inline void statistic_add(statistic *s, uint64_t more)
 {
     atomic_fetch_add_explicit(s, more, memory_order_relaxed);
-}
-
-/* Which of fill_times counts a call for len_bytes. */
-static inline unsigned statistics_size(uint64_t len_bytes)
-{
-    unsigned size = 0;
-    while (size < STATISTICS_SIZES - 1 && (UINT64_C(1) << size) < len_bytes)
-        size++;
-    return size;
 }
 
 /* For readers. */
@@ -161,12 +135,5 @@ static inline uint64_t statistics_number(const struct statistics_row *row, const
 
 /* In a copy: adds the pool's lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
 void statistics_add_up(struct statistics_pool *pool);
-
-/*
- * What a draw as long as the pool's on average would last at the token, in ns, by the fills that were timed: the
- * quickest size and the largest give a price of the call and one of each byte. 0 unless enough fills were timed,
- * and the price of the call is neither negative nor lost in the noise.
- */
-uint64_t statistics_call_ns(const struct statistics_pool *pool);
 
 #endif

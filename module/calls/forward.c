@@ -2,7 +2,6 @@
 #include "calls/own.h"
 #include "guard/guard.h"
 #include "random/fill_session.h"
-#include "state/counters.h"
 #include "state/sessions.h"
 #include "state/settings.h"
 
@@ -62,8 +61,6 @@ static void note_key_changed(CK_SESSION_HANDLE session)
 #define AFTER_MECH(flag, ...)                                                                      \
     if (unsure && rv == CKR_OK)                                                                    \
         rv = guard_created_key(GUARDED(.purpose = flag, .mechanism = pMechanism, __VA_ARGS__));    \
-    if (rv == CKR_OK && pMechanism != NULL)                                                        \
-        count_mechanism(pMechanism->mechanism);                                                    \
     if (!((flag) & ONE_CALL) && rv == CKR_OK) {                                                    \
         struct session *session = session_find(hSession);                                          \
         if (policy != NULL)                                                                        \

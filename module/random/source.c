@@ -107,7 +107,7 @@ static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE sessi
     CK_RV rv = ask_and_test(slot, pool, session, fetch.bytes, fetch.len_bytes, &took_ns);
     PROBE(refill, slot->id, fetch.len_bytes, took_ns, rv);
     if (rv == CKR_OK)
-        count_fetch(slot, fetch.len_bytes, took_ns, sizing_read(slot).call_bytes);
+        count_chunk(slot, sizing_read(slot).call_bytes);
     *got_bytes = pool_fetch_end(pool, &fetch, rv == CKR_OK ? fetch.len_bytes : 0, buf, len_bytes);
     return rv;
 }

@@ -205,17 +205,11 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     statistic_add(&calls->failed_draws, rv != CKR_OK);
 }
 
-void count_fetch(const struct slot *slot, size_t asked_bytes, int64_t took_ns, size_t call_bytes)
+void count_chunk(const struct slot *slot, size_t call_bytes)
 {
     struct statistics_slot *counted = counters_of(slot);
-    if (counted == NULL)
-        return;
-    struct statistics_time *time = &counted->pool.fill_times[statistics_size(asked_bytes)];
-    uint64_t least_ns = statistic_read(&time->least_ns);
-    if (statistic_read(&time->times) == 0 || (uint64_t)took_ns < least_ns)
-        statistic_set(&time->least_ns, (uint64_t)took_ns);
-    statistic_add(&time->times, 1);
-    statistic_set(&counted->pool.chunk_bytes, call_bytes);
+    if (counted != NULL)
+        statistic_set(&counted->pool.chunk_bytes, call_bytes);
 }
 
 void count_pool(struct slot *slot)
@@ -240,26 +234,6 @@ void count_pool(struct slot *slot)
     statistic_set(&to->droppable, counts.droppable);
     for (int i = 0; i < POOL_DROP_CAUSES; i++)
         statistic_set(&to->drops[i], counts.drops[i]);
-}
-
-void count_mechanism(CK_MECHANISM_TYPE type)
-{
-    const unsigned mask = STATISTICS_MECHANISMS - 1; /* a power of two */
-    struct statistics *all = counters();
-    unsigned at = (unsigned)(((uint64_t)type * 0x9E3779B97F4A7C15ULL) >> 40);
-    if (all == NULL)
-        return;
-    for (unsigned i = 0; i <= mask && type != CK_UNAVAILABLE_INFORMATION; i++, at++) {
-        struct statistics_mechanism *place = &all->mechanisms[at & mask];
-        uint64_t there = statistic_read(&place->type_plus_1);
-        if (there == 0 && atomic_compare_exchange_strong(&place->type_plus_1, &there, type + 1))
-            there = type + 1;
-        if (there == type + 1) {
-            statistic_add(&place->calls, 1);
-            return;
-        }
-    }
-    statistic_add(&all->other_mechanism_calls, 1);
 }
 
 void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,

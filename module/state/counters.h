@@ -29,14 +29,11 @@ void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 /* A C_GenerateRandom of the application that the pool did not serve is answered with rv. */
 void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 
-/* A fetch of asked_bytes worked and lasted took_ns; the next one asks for call_bytes at most. */
-void count_fetch(const struct slot *slot, size_t asked_bytes, int64_t took_ns, size_t call_bytes);
+/* The next fetch asks for call_bytes at most. */
+void count_chunk(const struct slot *slot, size_t call_bytes);
 
 /* What the slot's pool holds, or what the health tests say, may have changed. */
 void count_pool(struct slot *slot);
-
-/* A call that takes the mechanism was answered with CKR_OK. */
-void count_mechanism(CK_MECHANISM_TYPE type);
 
 /* A rule of the policy refused a mechanism (or would have): for the times-th time. number is the refusal's among those
  * of this initialisation; from STATISTICS_REFUSALS on it is counted in the sum only. Calls one at a time. */

@@ -1,4 +1,4 @@
-/* application.c - an application: draws, digests and is refused through the module MODULE, a line
+/* application.c - an application: draws and is refused through the module MODULE, a line
  * of input at a time.
  *
  * application MODULE
@@ -48,8 +48,6 @@ static CK_RV obey(const char *order)
     CK_BYTE bytes[32];
     CK_RV rv = CKR_OK;
 
-    if (strcmp(order, "digest\n") == 0)
-        return digest(CKM_SHA256);
     if (strcmp(order, "md5\n") == 0)
         return digest(CKM_MD5);
     if (strcmp(order, "end\n") == 0)

@@ -20,7 +20,7 @@
 #define RULES_FILE "/etc/pkcs11/modules/p11-proxy.module"
 #define MODULE     "/usr/lib/pkcs11/p11-proxy.so"
 
-enum { CKM_MD5_RSA_PKCS = 0x5, CKM_SHA256_RSA_PKCS = 0x40, CKM_AES_CBC = 0x1082 };
+enum { CKM_MD5_RSA_PKCS = 0x5 };
 
 static int argument_count;
 static char **argument_texts;
@@ -34,7 +34,7 @@ static bool asked(const char *word)
     return false;
 }
 
-/* 2,000,000 draws of 32 bytes from the pool, 800 by the token, 6 failed: 32 bytes cost 1 ms. */
+/* 2,000,000 draws of 32 bytes from the pool, 800 by the token, 6 failed. */
 static void fill(struct statistics *all)
 {
     all->layout = asked("layout") ? STATISTICS_LAYOUT + 1 : STATISTICS_LAYOUT;
@@ -73,8 +73,6 @@ static void fill(struct statistics *all)
                      : asked("latched") ? HEALTH_FAILED
                                         : HEALTH_OK,
             .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
-            /* Of up to 32 bytes, and up to 16 KiB. */
-            .fill_times = {[5] = {asked("untimed") ? 2000000 : 1000000, 9}, [14] = {1000000, 9}},
             .lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
                       [63] = {.draws = 500000, .drawn_bytes = 16000000}}}};
     /* Nothing was asked of it. */
@@ -86,14 +84,10 @@ static void fill(struct statistics *all)
     all->refusals[0] = (struct statistics_refusal){CKM_MD5_RSA_PKCS, 4, RULES_FILE, "MD5", 12};
     all->refusals[1] = (struct statistics_refusal){STATISTICS_NO_MECHANISM, 5, RULES_FILE,
                                                    "RSA keySize < 2048", 1003};
-    all->mechanisms[17] = (struct statistics_mechanism){CKM_AES_CBC + 1, 20};
-    all->mechanisms[300] = (struct statistics_mechanism){CKM_SHA256_RSA_PKCS + 1, 34567};
-    all->mechanisms[511] = (struct statistics_mechanism){0x80001234 + 1, 20};
-    all->other_mechanism_calls = 9;
 }
 
-/* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason; slots,
- * mechanisms and refusals that stand twice. */
+/* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason; slots
+ * and refusals that stand twice. */
 static void spoil(struct statistics *all)
 {
     static const char evil[] = "\033[31m\"\\\n\r\t\xff\xc2\x9b{}= '";
@@ -105,12 +99,9 @@ static void spoil(struct statistics *all)
     memcpy(all->refusals[1].rule, evil, sizeof evil);
     memset(&all->refusals[2], 0xff, sizeof all->refusals[2]);
     all->refusal_count = all->slot_count = all->started_seconds = UINT64_MAX;
-    all->slots[0].pool.fill_times[5] = (struct statistics_time){UINT64_MAX, UINT64_MAX};
     all->slots[0].pool.trust = all->slots[0].pool.fills = UINT64_MAX;
     all->slots[0].pool.capacity_bytes = UINT64_MAX;
     memcpy(&all->slots[1], &all->slots[0], sizeof all->slots[0]);
-    for (unsigned i = 0; i < STATISTICS_MECHANISMS; i++)
-        all->mechanisms[i] = (struct statistics_mechanism){UINT64_MAX - i / 2, i};
 }
 
 static void must(const char *what, bool good)

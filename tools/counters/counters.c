@@ -44,17 +44,6 @@ static void clean_text(char *text, size_t text_bytes)
     make_plain(text);
 }
 
-/* Most used first, and free places last. */
-static int by_use(const void *a, const void *b)
-{
-    const struct statistics_mechanism *one = a, *other = b;
-    uint64_t calls = statistic_read(&one->calls), other_calls = statistic_read(&other->calls);
-    uint64_t type = one->type_plus_1 - 1, other_type = other->type_plus_1 - 1;
-    if (calls != other_calls)
-        return calls < other_calls ? 1 : -1;
-    return type < other_type ? -1 : type > other_type;
-}
-
 static void clean(struct statistics *all)
 {
     clean_text(all->version, sizeof all->version);
@@ -68,7 +57,6 @@ static void clean(struct statistics *all)
         clean_text(all->refusals[i].file, sizeof all->refusals[i].file);
         clean_text(all->refusals[i].rule, sizeof all->refusals[i].rule);
     }
-    qsort(all->mechanisms, STATISTICS_MECHANISMS, sizeof all->mechanisms[0], by_use);
 }
 
 /* Copies into *all what is in use. A forked child has inherited counters, whose PID is another's. */

@@ -18,7 +18,7 @@ struct counted_proxy {
     pid_t pid;
     char program[PROGRAM_BYTES];
     int64_t read_ns;             /* when, on clock_exact_ns() */
-    struct statistics *counters; /* the copy; see above. Mechanisms come sorted, most used first */
+    struct statistics *counters; /* the copy; see above */
 };
 
 struct counted_list {

@@ -26,12 +26,6 @@ static struct json_object *number(uint64_t value)
     return json_object_new_uint64(value);
 }
 
-/* null where it is not known. */
-static struct json_object *known_ns(uint64_t ns)
-{
-    return ns != 0 ? number(ns) : NULL;
-}
-
 static void add_to(struct json_object *object, const char *array_name, struct json_object *item)
 {
     json_object_array_add(json_object_object_get(object, array_name), item);
@@ -84,17 +78,12 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
 {
     struct json_object *object = json_object_new_object();
     struct json_object *drops = json_object_new_object();
-    uint64_t saved_ns = stats_saved_ns(&slot->pool);
     json_add(object, "slot", number(slot->id));
     json_add(object, "token", json_text(slot->token));
     add_number_label(&labels, "slot", slot->id);
     add_label(&labels, "token", slot->token);
     add_rows(object, &labels, statistics_call_rows, &slot->calls);
     add_rows(object, &labels, statistics_pool_rows, &slot->pool);
-    json_add(object, "call_ns", known_ns(statistics_call_ns(&slot->pool)));
-    json_add(object, "saved_ns", known_ns(saved_ns));
-    if (saved_ns != 0)
-        add_sample("saved_seconds", &labels, json_decimal((double)saved_ns / NS_PER_S, 9));
     json_add(object, "drops", drops);
     for (unsigned i = 0; i < POOL_DROP_CAUSES; i++) {
         struct labels of_drop = labels;
@@ -105,40 +94,25 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
     return object;
 }
 
-/* The keys mechanism and mechanism_number; both are null for STATISTICS_NO_MECHANISM. */
-static struct json_object *add_mechanism(struct labels *labels, uint64_t mechanism)
-{
-    struct json_object *object = json_object_new_object();
-    bool any = mechanism != STATISTICS_NO_MECHANISM;
-    char text[MECHANISM_BYTES];
-    const char *name = stats_mechanism(mechanism, text);
-    json_add(object, "mechanism", any ? json_text(name) : NULL);
-    json_add(object, "mechanism_number", any ? number(mechanism) : NULL);
-    add_label(labels, "mechanism", name);
-    return object;
-}
-
+/* mechanism and mechanism_number are null for STATISTICS_NO_MECHANISM. */
 static struct json_object *add_refusal(struct labels labels,
                                        const struct statistics_refusal *refusal)
 {
-    struct json_object *object = add_mechanism(&labels, refusal->mechanism);
+    struct json_object *object = json_object_new_object();
+    bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
+    char text[MECHANISM_BYTES];
+    const char *name = stats_mechanism(refusal->mechanism, text);
+    json_add(object, "mechanism", any ? json_text(name) : NULL);
+    json_add(object, "mechanism_number", any ? number(refusal->mechanism) : NULL);
     json_add(object, "rule", json_text(refusal->rule));
     json_add(object, "file", json_text(refusal->file));
     json_add(object, "line", number(refusal->line));
     json_add(object, "times", number(refusal->times));
+    add_label(&labels, "mechanism", name);
     add_label(&labels, "rule", refusal->rule);
     add_label(&labels, "file", refusal->file);
     add_number_label(&labels, "line", refusal->line);
     add_sample("refusals", &labels, number(refusal->times));
-    return object;
-}
-
-static struct json_object *add_use(struct labels labels,
-                                   const struct statistics_mechanism *mechanism)
-{
-    struct json_object *object = add_mechanism(&labels, mechanism->type_plus_1 - 1);
-    json_add(object, "calls", number(mechanism->calls));
-    add_sample("mechanism_calls", &labels, number(mechanism->calls));
     return object;
 }
 
@@ -192,9 +166,6 @@ static void add_proxy(const struct counted_proxy *proxy)
     add_label(&labels, "policy", stats_policy_word(counters));
     for (uint64_t i = 0; i < counters->refusal_count; i++)
         add_to(object, "refusals", add_refusal(labels, &counters->refusals[i]));
-    json_add(object, "mechanisms", json_object_new_array());
-    for (size_t i = 0; i < STATISTICS_MECHANISMS && counters->mechanisms[i].type_plus_1 != 0; i++)
-        add_to(object, "mechanisms", add_use(own, &counters->mechanisms[i]));
 }
 
 static void make(const struct counted_list *list)
@@ -243,12 +214,8 @@ void stats_metrics(const struct counted_list *list)
 {
     static const struct statistics_row others[] = {
         {"info", STATISTICS_GAUGE, "", "", "1 for each process that uses the proxy.", 0},
-        {"saved_seconds", STATISTICS_GAUGE, "seconds", "",
-         "Estimate of how much longer all draws would have waited without the pool.", 0},
         {"drops", STATISTICS_COUNTER, "", "", "How often the pool was emptied.", 0},
         {"refusals", STATISTICS_COUNTER, "", "", "Refused calls by rule and mechanism.", 0},
-        {"mechanism_calls", STATISTICS_COUNTER, "", "",
-         "Calls that name a mechanism and were answered with CKR_OK.", 0},
         {0}};
     make(list);
     put_families(statistics_process_rows);

@@ -13,7 +13,7 @@
 static const char help[] =
     "usage: p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
     "Shows what the proxy counts in the processes PID, or in all that use it: draws served\n"
-    "from the pool and by the token, fills, drops, refusals, mechanisms used.\n"
+    "from the pool and by the token, fills, drops, refusals.\n"
     "You see your own processes; root sees those of all users.\n\n"
     "  --format=FORMAT    table (the default), json or openmetrics\n"
     "  --json             the same as --format=json\n"
@@ -43,15 +43,6 @@ static bool parse_period(const char *text, int64_t *period_ns)
         return false;
     *period_ns = (int64_t)(seconds * (double)NS_PER_S);
     return true;
-}
-
-uint64_t stats_saved_ns(const struct statistics_pool *pool)
-{
-    uint64_t saved_ns;
-    if (__builtin_mul_overflow(statistics_call_ns(pool), statistic_read(&pool->pool_draws),
-                               &saved_ns))
-        saved_ns = UINT64_MAX;
-    return saved_ns;
 }
 
 const char *stats_policy_word(const struct statistics *counters)

@@ -6,9 +6,6 @@
 
 enum { MECHANISM_BYTES = 64 };
 
-/* How long the draws that the pool served would have waited for the token, in ns. 0: not known. */
-uint64_t stats_saved_ns(const struct statistics_pool *pool);
-
 /* "enforce", "audit" or "none". */
 const char *stats_policy_word(const struct statistics *counters);
 

@@ -53,13 +53,6 @@ static void put_label(const char *label)
     printf("    %-*s", LABEL_WIDTH, label);
 }
 
-static void put_count(const char *label, uint64_t value, const char *end)
-{
-    put_label(label);
-    put_number(value);
-    fputs(end, stdout);
-}
-
 static double draws_of(const struct statistics_slot *slot)
 {
     return (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
@@ -111,20 +104,6 @@ static void put_lines(const struct statistics_row *row, const struct statistics_
     }
 }
 
-static void put_saved(const struct statistics_pool *pool)
-{
-    put_label("saved");
-    if (stats_saved_ns(pool) == 0) {
-        fputs("not known yet\n", stdout);
-        return;
-    }
-    fputs("about ", stdout);
-    put_duration((double)stats_saved_ns(pool) / NS_PER_S);
-    fputs(" of waiting; a call to the token takes ", stdout);
-    put_duration((double)statistics_call_ns(pool) / NS_PER_S);
-    putchar('\n');
-}
-
 static void put_slot(const struct statistics_slot *slot, const struct statistics_slot *before)
 {
     const struct statistics_pool *pool = &slot->pool;
@@ -146,8 +125,6 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
     printf("%*s\n", NUMBER_WIDTH, "bytes");
     put_lines(statistics_pool_rows, slot, pool, before != NULL ? &before->pool : NULL);
     put_lines(statistics_call_rows, slot, &slot->calls, before != NULL ? &before->calls : NULL);
-    if (pool->pool_draws > 0)
-        put_saved(pool);
 }
 
 static void put_refusals(const struct statistics *counters)
@@ -157,22 +134,11 @@ static void put_refusals(const struct statistics *counters)
         printf("  %s\n", (counters->flags & STATISTICS_AUDIT) ? "would be refused" : "refused");
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
-        put_count(stats_mechanism(refusal->mechanism, name), refusal->times, "   by ");
-        printf("'%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
+        put_label(stats_mechanism(refusal->mechanism, name));
+        put_number(refusal->times);
+        printf("   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
                statistic_read(&refusal->line));
     }
-}
-
-static void put_mechanisms(const struct statistics *counters)
-{
-    const struct statistics_mechanism *mechanism = counters->mechanisms;
-    char name[MECHANISM_BYTES];
-    if (mechanism->type_plus_1 != 0)
-        fputs("  mechanisms used\n", stdout);
-    for (size_t i = 0; i < STATISTICS_MECHANISMS && mechanism[i].type_plus_1 != 0; i++)
-        put_count(stats_mechanism(mechanism[i].type_plus_1 - 1, name), mechanism[i].calls, "\n");
-    if (counters->other_mechanism_calls != 0)
-        put_count("others", counters->other_mechanism_calls, "\n");
 }
 
 static void put_head(const struct counted_proxy *proxy)
@@ -230,6 +196,5 @@ void stats_table(const struct counted_list *list, const struct counted_list *bef
             put_lines(statistics_call_rows, NULL, &counters->unknown, NULL);
         }
         put_refusals(counters);
-        put_mechanisms(counters);
     }
 }
