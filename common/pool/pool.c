@@ -12,7 +12,7 @@
 #define POOL_TEST_HOOK(p)
 #endif
 
-enum { KIB = 1024 };
+enum { KIB = 1024, LOCK_TRIES = 1000 };
 
 static const int64_t CLOCK_STEP_NS = 100 * NS_PER_MS;
 
@@ -188,6 +188,15 @@ static void append_to_slice(struct pool *p, struct slice *s, uint8_t *bytes, siz
     s->end = (uint32_t)(kept + len_bytes);
 }
 
+/* Tries for as long as another draw may hold the lock. To sleep and be woken would cost more than a hundred draws. */
+static void lock_for_draw(pthread_mutex_t *lock)
+{
+    for (int tries = 0; tries < LOCK_TRIES; tries++)
+        if (pthread_mutex_trylock(lock) == 0)
+            return;
+    pthread_mutex_lock(lock);
+}
+
 /* Makes s hold at least len_bytes that may be served now, if the ring can. Apart from pool_take(), because most
  * draws do not need it. */
 __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struct slice *s,
@@ -196,7 +205,7 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     struct pool_memory *m = p->memory;
     uint8_t *bytes;
     size_t taken = 0;
-    pthread_mutex_lock(&m->lock);
+    lock_for_draw(&m->lock);
     uint64_t expired_bytes = m->counts.expired_bytes;
     s->checked_ns = expire_locked(p);
     wipe_if_stale_locked(p, s, s->checked_ns);
@@ -244,7 +253,7 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
 {
     struct pool_memory *m = p->memory;
     enum pool_answer answer = POOL_MISS;
-    pthread_mutex_lock(&m->lock);
+    lock_for_draw(&m->lock);
     expire_locked(p);
     uint64_t epoch = atomic_load(p->epoch);
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {

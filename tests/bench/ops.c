@@ -18,8 +18,8 @@ enum {
     DRAW_MOST_BYTES = 1024 * 1024,
     STORE_BYTES = 4096,
     THREADS_MOST = 64,
-    /* Of all threads: less than half of a pool of 16 MiB, so that nothing refills it meanwhile. */
-    THREADS_DRAWS = 160 * 1000,
+    /* Of all threads: less than a quarter of a pool of 16 MiB, so that nothing refills it meanwhile. */
+    THREADS_DRAWS = 120 * 1000,
     THREADS_WARM_UPS = 10, /* the pool grows when it is empty */
     WARM_DRAWS = 20000,
     SIGNATURES = 200,
