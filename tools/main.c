@@ -110,13 +110,6 @@ bool is_link_to_other(const char *path, char real[PATH_MAX])
            strcmp(basename(real), basename(path)) != 0;
 }
 
-int load_config(struct config **config, const char *module_path, struct message *message)
-{
-    struct config_places places;
-    config_places_default(&places, module_path);
-    return config_load(config, &places, message);
-}
-
 _Noreturn static void print_overview(void)
 {
     fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);

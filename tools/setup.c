@@ -79,7 +79,7 @@ static void write_file(const char *name, const char *lines)
     snprintf(path, sizeof path, "%s/%s", setup.folder, name);
     snprintf(text, sizeof text, "%s%s", setup.mark, lines);
     if (access(path, F_OK) == 0) {
-        bool is_read = file_read(&old, path, /* secure= */ false, &message) == 0;
+        bool is_read = file_read(&old, path, &message) == 0;
         if (is_read && strcmp(old, text) == 0)
             printf("%s is as it should be\n", path);
         else if (is_read && is_own(old))
@@ -143,7 +143,7 @@ static void undo(void)
         matches.gl_pathc = 0;
     for (size_t i = 0; i < matches.gl_pathc; i++) {
         const char *path = matches.gl_pathv[i];
-        if (file_read(&text, path, /* secure= */ false, &message) != 0)
+        if (file_read(&text, path, &message) != 0)
             continue;
         if (is_own(text)) {
             printf("%s %s\n", setup.dry_run ? "would remove" : "removes", path);

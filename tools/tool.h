@@ -68,8 +68,6 @@ const char *default_module(void);
 /* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
 bool is_link_to_other(const char *path, char real[PATH_MAX]);
 
-/* The configuration of the module at path, as the module itself would find it. As config_load(). */
-int load_config(struct config **config, const char *module_path, struct message *message);
 
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. A
  * reader that has closed its end is no error. */

@@ -8,16 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Why a file of this kind, owner and mode is not read; NULL if it is. */
-static const char *kind_complaint(const struct stat *st, bool secure)
-{
-    if (!S_ISREG(st->st_mode))
-        return "is not a regular file";
-    if (secure && (st->st_uid != 0 || (st->st_mode & (S_IWGRP | S_IWOTH)) != 0))
-        return "is not owned and writable by root alone, in a setuid or setgid program";
-    return st->st_size > FILE_MOST_BYTES ? "is larger than 1MiB" : NULL;
-}
-
 /* Why a text that was read between two looks at the file is not taken; NULL if it is. */
 static const char *text_complaint(const char *text, size_t len, const struct stat *before,
                                   const struct stat *after)
@@ -34,10 +24,15 @@ static const char *text_complaint(const char *text, size_t len, const struct sta
 }
 
 /* As file_read(). *complaint stays NULL if errno tells the reason. */
-static char *read_fd(int fd, bool secure, const char **complaint)
+static char *read_fd(int fd, const char **complaint)
 {
     struct stat before, after;
-    if (fstat(fd, &before) != 0 || (*complaint = kind_complaint(&before, secure)) != NULL)
+    if (fstat(fd, &before) != 0)
+        return NULL;
+    *complaint = !S_ISREG(before.st_mode)           ? "is not a regular file"
+                 : before.st_size > FILE_MOST_BYTES ? "is larger than 1MiB"
+                                                    : NULL;
+    if (*complaint != NULL)
         return NULL;
     /* A file in /proc tells no size. */
     size_t most = before.st_size != 0 ? (size_t)before.st_size : FILE_MOST_BYTES + 1;
@@ -58,12 +53,12 @@ static char *read_fd(int fd, bool secure, const char **complaint)
     return NULL;
 }
 
-int file_read(char **text, const char *path, bool secure, struct message *message)
+int file_read(char **text, const char *path, struct message *message)
 {
     /* O_NONBLOCK: a FIFO in this place must not hang the program that loads the module. */
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     const char *complaint = NULL;
-    char *content = fd >= 0 ? read_fd(fd, secure, &complaint) : NULL;
+    char *content = fd >= 0 ? read_fd(fd, &complaint) : NULL;
     int rc = content != NULL ? 0 : complaint != NULL ? -EINVAL : -errno;
 
     if (content != NULL)

@@ -47,13 +47,13 @@ struct config {
     struct log_settings log;
 
     struct config_setting settings[CONFIG_KEYS]; /* in the order of the manual */
-    /* Paths that were looked at; NULL: not looked at. With P11_PROXY_CONFIG that is the system's one. */
-    char *package_file, *system_file, *user_file;
-    char *target_path; /* of a target that is a plain file name */
+    /* Paths that were looked at. With P11_PROXY_CONFIG that is the system's one. */
+    char package_file[PATH_MAX], system_file[PATH_MAX], user_file[PATH_MAX];
+    char target_path[PATH_MAX]; /* of a target that is a plain file name */
 
     /* Where a mistake is, what would have been right, and what was there instead (never x-target-init's
      * value). The line, file or variable that has it does not count. */
-    struct message *mistakes;
+    struct message mistakes[CONFIG_MISTAKES_MOST];
     unsigned mistake_count;
 };
 
@@ -63,12 +63,11 @@ struct config_places {
     const char *package_modules;  /* p11-kit's module configuration directory */
     const char *system_modules;   /* /etc/pkcs11/modules */
     const char *system_conf;      /* /etc/pkcs11/pkcs11.conf, asked for user-config only */
-    char user_config[PATH_MAX];   /* ~/.config/pkcs11: pkcs11.conf and modules/; "": no user's */
+    const char *user_config;      /* ~/.config/pkcs11: pkcs11.conf and modules/; "": no user's */
     const char *target_directory; /* where x-target is looked for if it is a plain file name */
     const char *env_config;       /* P11_PROXY_CONFIG, P11_PROXY_TARGET and P11_PROXY_LOG; */
     const char *env_target;       /* NULL or "": not set */
     const char *env_log;
-    bool secure; /* AT_SECURE: no user's files, and only files that root alone can write */
 };
 
 /*
@@ -84,9 +83,9 @@ void config_places_default(struct config_places *places, const char *module_path
  */
 struct config *config_read(const struct config_places *places);
 
-/* The same, where a mistake is a failure: returns 0 and *config, or -1 with the first mistake. */
-int config_load(struct config **config, const struct config_places *places,
-                struct message *message);
+/* The same of this process's places, where a mistake is a failure: returns 0 and *config, or -1, NULL and
+ * the first mistake. One thread at a time. */
+int config_load(struct config **config, const char *module_path, struct message *message);
 
 /* NULL is fine. */
 void config_free(struct config *config);

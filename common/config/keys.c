@@ -6,40 +6,28 @@
 #include <string.h>
 
 /* Reads text, which stays, into *field. False if text is not right; then *field is untouched. */
-typedef bool parser(void *field, char *text, const char *words);
+typedef bool parser(void *field, char *text);
 
 /* char *, which is text itself */
-static bool parse_text(void *field, char *text, const char *words)
+static bool parse_text(void *field, char *text)
 {
-    (void)words;
     *(char **)field = text;
     return true;
 }
 
 /* char *: an absolute path */
-static bool parse_path(void *field, char *text, const char *words)
+static bool parse_path(void *field, char *text)
 {
-    return text[0] == '/' && parse_text(field, text, words);
+    return text[0] == '/' && parse_text(field, text);
 }
 
 /* char *: an absolute path or a plain file name. Nothing relative, because that would load what happens
  * to lie in the application's directory. */
-static bool parse_target(void *field, char *text, const char *words)
+static bool parse_target(void *field, char *text)
 {
     bool relative = text[0] == '\0' || strlen(text) > NAME_MAX || strchr(text, '/') != NULL ||
                     strcmp(text, ".") == 0 || strcmp(text, "..") == 0;
-    return (text[0] == '/' || !relative) && parse_text(field, text, words);
-}
-
-/* An enum that counts from 0 in the order of words. */
-static bool parse_word(void *field, char *text, const char *words)
-{
-    /* An enum without negative values is an unsigned int to both compilers. */
-    _Static_assert(sizeof(enum config_threads) == sizeof(unsigned), "stored as unsigned");
-    int number = word_number(text, words);
-    if (number >= 0)
-        *(unsigned *)field = (unsigned)number;
-    return number >= 0;
+    return (text[0] == '/' || !relative) && parse_text(field, text);
 }
 
 struct unit {
@@ -63,32 +51,29 @@ static unsigned long parse_amount(const char *text, const struct unit *units,
 }
 
 /* size_t, bytes */
-static bool parse_size(void *field, char *text, const char *words)
+static bool parse_size(void *field, char *text)
 {
     static const struct unit units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {NULL, 0}};
     unsigned long bytes = parse_amount(text, units, 4 * 1024, 16 * 1024 * 1024);
-    (void)words;
     if (bytes != 0)
         *(size_t *)field = bytes;
     return bytes != 0;
 }
 
 /* unsigned, milliseconds */
-static bool parse_age(void *field, char *text, const char *words)
+static bool parse_age(void *field, char *text)
 {
     /* No plain number, because it would not say of what. */
     static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {NULL, 0}};
     unsigned long ms = parse_amount(text, units, 10, 60 * 60 * 1000);
-    (void)words;
     if (ms != 0)
         *(unsigned *)field = (unsigned)ms;
     return ms != 0;
 }
 
 /* struct log_settings */
-static bool parse_log(void *field, char *text, const char *words)
+static bool parse_log(void *field, char *text)
 {
-    (void)words;
     return log_settings_parse(field, text);
 }
 
@@ -99,7 +84,7 @@ static bool parse_log(void *field, char *text, const char *words)
 /* clang-format off */
 static const struct key {
     const char *name;
-    parser     *parse;
+    parser     *parse;   /* NULL: the words of an enum that counts from 0 in their order */
     size_t      field;
     const char *initial; /* NULL: not set */
     const char *right;   /* the words, or the rest of "x-target is not ..." */
@@ -107,22 +92,22 @@ static const struct key {
     {"x-target",           parse_target, FIELD(target),           NULL,
      "an absolute path or a plain file name"},
     {"x-target-init",      parse_text,   FIELD(target_init),      NULL,      NULL},
-    {"x-pool",             parse_word,   FIELD(pool),             "on",      "off, on"},
+    {"x-pool",             NULL,         FIELD(pool),             "on",      "off, on"},
     {"x-pool-size",        parse_size,   FIELD(pool_size_bytes),  "64KiB",
      "between 4KiB and 16MiB, in bytes, KiB or MiB"},
     {"x-pool-max-age",     parse_age,    FIELD(pool_max_age_ms),  "10s",
      "between 10ms and 60min, in ms, s or min"},
-    {"x-pool-threads",     parse_word,   FIELD(pool_threads),     "auto",    "auto, never, require"},
-    {"x-pool-on-seed",     parse_word,   FIELD(pool_on_seed),     "flush",   "flush, keep"},
-    {"x-pool-mix",         parse_word,   FIELD(pool_mix),         "none",    "none, kernel"},
-    {"x-pool-lock-memory", parse_word,   FIELD(pool_lock_memory), "auto",    "auto, never"},
+    {"x-pool-threads",     NULL,         FIELD(pool_threads),     "auto",    "auto, never, require"},
+    {"x-pool-on-seed",     NULL,         FIELD(pool_on_seed),     "flush",   "flush, keep"},
+    {"x-pool-mix",         NULL,         FIELD(pool_mix),         "none",    "none, kernel"},
+    {"x-pool-lock-memory", NULL,         FIELD(pool_lock_memory), "auto",    "auto, never"},
     {"x-disabled-algorithms",
                            parse_text,   FIELD(disabled_algorithms), NULL,   NULL},
     {"x-disabled-algorithms-file",
                            parse_path,   FIELD(disabled_algorithms_file), NULL,
      "an absolute path"},
-    {"x-policy",           parse_word,   FIELD(policy),           "enforce", "enforce, audit"},
-    {"x-statistics",       parse_word,   FIELD(statistics),       "on",      "off, on"},
+    {"x-policy",           NULL,         FIELD(policy),           "enforce", "enforce, audit"},
+    {"x-statistics",       NULL,         FIELD(statistics),       "on",      "off, on"},
     {"x-log",              parse_log,    FIELD(log),              "syslog",
      LOG_DESTINATION_WORDS " or an absolute path without blanks, alone or with one of "
      LOG_LEVEL_WORDS " after it"},
@@ -146,12 +131,25 @@ static const char *mistyped_key(const char *name)
     return is_meant && word_number(name, "x-init-reserved, x-trust-lookup") < 0 ? nearest : NULL;
 }
 
+static bool parse(struct config *config, const struct key *key, char *text)
+{
+    /* An enum without negative values is an unsigned int to both compilers. */
+    _Static_assert(sizeof(enum config_threads) == sizeof(unsigned), "stored as unsigned");
+    void *field = (char *)config + key->field;
+    if (key->parse != NULL)
+        return key->parse(field, text);
+    int number = word_number(text, key->right);
+    if (number >= 0)
+        *(unsigned *)field = (unsigned)number;
+    return number >= 0;
+}
+
 void keys_set_defaults(struct config *config)
 {
     for (size_t i = 0; i < CONFIG_KEYS; i++) {
         config->settings[i] = (struct config_setting){.key = keys[i].name, .text = keys[i].initial};
         if (keys[i].initial != NULL)
-            keys[i].parse((char *)config + keys[i].field, (char *)keys[i].initial, keys[i].right);
+            parse(config, &keys[i], (char *)keys[i].initial);
     }
 }
 
@@ -188,10 +186,10 @@ void keys_take(struct config *config, const char *name, const char *value, const
                     setting->line);
     else if (taken.value == NULL)
         message_set(keys_mistake(config), "out of memory");
-    else if (!key->parse((char *)config + key->field, taken.value, key->right))
+    else if (!parse(config, key, taken.value))
         message_set(keys_mistake(config), "%s: %s is not %s%s: %s",
                     config_origin(&taken, where, sizeof where), name,
-                    key->parse == parse_word ? "one of " : "", key->right, quote(quoted, value));
+                    key->parse == NULL ? "one of " : "", key->right, quote(quoted, value));
     else {
         /* What was there goes, as what is wrong does below. */
         char *old = setting->value;
@@ -208,11 +206,6 @@ void config_free(struct config *config)
         return;
     for (int i = 0; i < CONFIG_KEYS; i++)
         forget(config->settings[i].value);
-    free(config->package_file);
-    free(config->system_file);
-    free(config->user_file);
-    free(config->target_path);
-    free(config->mistakes);
     free(config);
 }
 

@@ -2,7 +2,6 @@
 #include "config/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,15 +25,6 @@ static void join(char out[PATH_MAX], const char *folder, const char *rest)
 {
     if (snprintf(out, PATH_MAX, "%s/%s", folder, rest) >= PATH_MAX)
         out[0] = '\0';
-}
-
-/* The same in memory of its own. Paths are longer than a small stack should hold. */
-static void set_path(struct config *config, char **path, const char *folder, const char *rest)
-{
-    if (asprintf(path, "%s/%s", folder, rest) >= 0)
-        return;
-    *path = NULL;
-    message_set(keys_mistake(config), "out of memory");
 }
 
 /* $XDG_CONFIG_HOME, else $HOME, else what the user database says, each as p11-kit does it. */
@@ -67,6 +57,7 @@ static const char *named_file(void)
 
 void config_places_default(struct config_places *places, const char *module_path)
 {
+    static char user_config[PATH_MAX];
     *places = (struct config_places){
         .module_path = module_path,
         .package_modules = P11_MODULE_CONFIGS,
@@ -76,10 +67,11 @@ void config_places_default(struct config_places *places, const char *module_path
         .env_config = named_file(),
         .env_target = secure_getenv("P11_PROXY_TARGET"),
         .env_log = secure_getenv("P11_PROXY_LOG"),
-        .secure = getauxval(AT_SECURE) != 0,
+        .user_config = user_config,
     };
-    if (!places->secure && getuid() != 0)
-        find_user_config(places->user_config);
+    user_config[0] = '\0';
+    if (getauxval(AT_SECURE) == 0 && getuid() != 0)
+        find_user_config(user_config);
 }
 
 /* Not isspace(): the application's locale must not change what a file means. '\r' is for CRLF. */
@@ -137,14 +129,11 @@ static bool is_absent(const char *path, enum kind kind)
 }
 
 /* user: what is to be found out; NULL: the keys. path stays. */
-static void take_file(struct config *config, const struct config_places *places, const char *path,
-                      enum kind kind, enum user_mode *user)
+static void take_file(struct config *config, const char *path, enum kind kind, enum user_mode *user)
 {
     struct message why;
     char *text;
-    if (path == NULL) /* out of memory */
-        return;
-    if (file_read(&text, path, places->secure, &why) == 0) {
+    if (file_read(&text, path, &why) == 0) {
         size_t len = strlen(text);
         take_lines(config, text, path, user);
         explicit_bzero(text, len); /* x-target-init may hold a PIN */
@@ -158,13 +147,11 @@ static void take_file(struct config *config, const struct config_places *places,
 static enum user_mode find_user_mode(struct config *config, const struct config_places *places)
 {
     enum user_mode user = USER_MERGE;
-    take_file(config, places, places->system_conf, FILE_OF_SYSTEM, &user);
-    if (places->secure || places->user_config[0] == '\0' || user == USER_NONE)
+    take_file(config, places->system_conf, FILE_OF_SYSTEM, &user);
+    if (places->user_config[0] == '\0' || user == USER_NONE)
         return USER_NONE;
-    char *path;
-    set_path(config, &path, places->user_config, "pkcs11.conf");
-    take_file(config, places, path, FILE_OF_USER, &user);
-    free(path);
+    join(config->user_file, places->user_config, "pkcs11.conf");
+    take_file(config, config->user_file, FILE_OF_USER, &user);
     return user;
 }
 
@@ -178,15 +165,15 @@ static void take_files(struct config *config, const struct config_places *places
         len -= 3;
     snprintf(below, sizeof below, "%s%.*s.module", users, (int)len, name);
     enum user_mode user = find_user_mode(config, places);
-    set_path(config, &config->system_file, places->system_modules, below + strlen(users));
+    join(config->system_file, places->system_modules, below + strlen(users));
     if (user != USER_ONLY) {
-        set_path(config, &config->package_file, places->package_modules, below + strlen(users));
-        take_file(config, places, config->package_file, FILE_OF_SYSTEM, NULL);
-        take_file(config, places, config->system_file, FILE_OF_SYSTEM, NULL);
+        join(config->package_file, places->package_modules, below + strlen(users));
+        take_file(config, config->package_file, FILE_OF_SYSTEM, NULL);
+        take_file(config, config->system_file, FILE_OF_SYSTEM, NULL);
     }
     if (user != USER_NONE) {
-        set_path(config, &config->user_file, places->user_config, below);
-        take_file(config, places, config->user_file, FILE_OF_USER, NULL);
+        join(config->user_file, places->user_config, below);
+        take_file(config, config->user_file, FILE_OF_USER, NULL);
     }
 }
 
@@ -200,17 +187,10 @@ struct config *config_read(const struct config_places *places)
     struct config *config = calloc(1, sizeof *config);
     if (config == NULL)
         return NULL;
-    config->mistakes = malloc(CONFIG_MISTAKES_MOST * sizeof *config->mistakes);
-    if (config->mistakes == NULL) {
-        free(config);
-        return NULL;
-    }
     keys_set_defaults(config);
     if (is_set(places->env_config)) {
-        config->system_file = strdup(places->env_config);
-        if (config->system_file == NULL)
-            message_set(keys_mistake(config), "out of memory");
-        take_file(config, places, config->system_file, FILE_NAMED, NULL);
+        snprintf(config->system_file, sizeof config->system_file, "%s", places->env_config);
+        take_file(config, config->system_file, FILE_NAMED, NULL);
     } else {
         take_files(config, places);
     }
@@ -219,21 +199,20 @@ struct config *config_read(const struct config_places *places)
     if (is_set(places->env_log))
         keys_take(config, "x-log", places->env_log, "P11_PROXY_LOG", 0);
     if (config->target != NULL && config->target[0] != '/') {
-        set_path(config, &config->target_path, places->target_directory, config->target);
+        join(config->target_path, places->target_directory, config->target);
         config->target = config->target_path;
     }
     return config;
 }
 
-int config_load(struct config **config, const struct config_places *places, struct message *message)
+int config_load(struct config **config, const char *module_path, struct message *message)
 {
-    *config = config_read(places);
+    struct config_places places;
+    config_places_default(&places, module_path);
+    *config = config_read(&places);
     if (*config != NULL && (*config)->mistake_count == 0)
         return 0;
-    if (*config == NULL)
-        message_set(message, "out of memory");
-    else
-        *message = (*config)->mistakes[0];
+    message_set(message, "%s", *config != NULL ? (*config)->mistakes[0].text : "out of memory");
     config_free(*config);
     *config = NULL;
     return -1;
@@ -250,13 +229,11 @@ int config_check_target(const struct config *config, struct message *message)
         return -1;
     }
     config_origin(config_find(config, "x-target"), where, sizeof where);
-    int fd = open(config->target, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    int rc = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? 0 : -1;
-    if (fd < 0)
+    if (stat(config->target, &st) != 0)
         message_set(message, "%s: x-target cannot be read (%m): '%s'", where, config->target);
-    else if (rc != 0)
+    else if (!S_ISREG(st.st_mode))
         message_set(message, "%s: x-target is not a regular file: '%s'", where, config->target);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+    else
+        return 0;
+    return -1;
 }

@@ -282,7 +282,7 @@ int lists_add_file(struct lists *lists, const struct policy_rule *named, struct 
         return report_error(report, named,
                             "is one file more than can be included (does one include itself?)");
     char **text = &lists->text[lists->files], **path = &lists->path[lists->files];
-    int rc = file_read(text, named->text, /* secure= */ false, &report->why);
+    int rc = file_read(text, named->text, &report->why);
     if (rc != 0) {
         message_set(report->message, "%s:%u: %s: %s", named->file, named->line, named->key,
                     report->why.text);

@@ -37,22 +37,6 @@ static void log_warning(void *context, const char *message)
     log_write(LOG_LEVEL_WARNING, "%s", message);
 }
 
-/* The places are long, and the caller's stack may be the smallest that there is. */
-static bool load_config(struct config **config, struct message *message)
-{
-    struct config_places *places = malloc(sizeof *places);
-    Dl_info self = {0};
-    if (places == NULL) {
-        message_set(message, "the configuration cannot be read: no memory");
-        return false;
-    }
-    dladdr(&defaults, &self);
-    config_places_default(places, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so");
-    int rc = config_load(config, places, message);
-    free(places);
-    return rc == 0;
-}
-
 /* A setting that came from a file, or from one that cannot be read any more. NULL if there is none. */
 static const struct config_setting *from_file(const struct config *config, bool out_of_reach)
 {
@@ -69,8 +53,11 @@ bool settings_load(struct message *message, bool heard)
 {
     struct config *config = NULL;
     struct policy *policy;
+    Dl_info self = {0};
     char where[256];
-    bool loaded = load_config(&config, message);
+    dladdr(&defaults, &self);
+    bool loaded = config_load(&config, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so",
+                              message) == 0;
     const struct config_setting *lost = from_file(config, /* out_of_reach= */ false) == NULL
                                             ? from_file(settings(), /* out_of_reach= */ true)
                                             : NULL;

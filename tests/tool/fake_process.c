@@ -55,26 +55,25 @@ static void fill(struct statistics *all)
                   .calls = 14011,
                   .called_bytes = 65536000,
                   .failed_calls = 7},
-        .pool = {
-            .pool_draws = 500000,
-            .pool_drawn_bytes = 16000000,
-            .missed_draws = 12,
-            .fills = 4000,
-            .filled_bytes = 64000000 + 1234 + 5678 + 8192,
-            .expired_bytes = 1234,
-            .dropped_bytes = 5678,
-            .alarms = 1,
-            .level_bytes = 16384,
-            .capacity_bytes = asked("bare") ? 0 : 65536,
-            .chunk_bytes = 16384,
-            .locked = 1,
-            .droppable = 1,
-            .trust = asked("suspect")   ? HEALTH_SUSPECT
-                     : asked("latched") ? HEALTH_FAILED
-                                        : HEALTH_OK,
-            .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
-            .lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
-                      [63] = {.draws = 500000, .drawn_bytes = 16000000}}}};
+        .pool = {.pool_draws = 500000,
+                 .pool_drawn_bytes = 16000000,
+                 .missed_draws = 12,
+                 .fills = 4000,
+                 .filled_bytes = 64000000 + 1234 + 5678 + 8192,
+                 .expired_bytes = 1234,
+                 .dropped_bytes = 5678,
+                 .alarms = 1,
+                 .level_bytes = 16384,
+                 .capacity_bytes = asked("bare") ? 0 : 65536,
+                 .chunk_bytes = 16384,
+                 .locked = 1,
+                 .droppable = 1,
+                 .trust = asked("suspect")   ? HEALTH_SUSPECT
+                          : asked("latched") ? HEALTH_FAILED
+                                             : HEALTH_OK,
+                 .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
+                 .lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
+                           [63] = {.draws = 500000, .drawn_bytes = 16000000}}}};
     /* Nothing was asked of it. */
     all->slots[1] = (struct statistics_slot){.id = 8, .token = "second token"};
     all->slot_count = 2;

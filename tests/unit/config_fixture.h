@@ -53,8 +53,8 @@ static inline void set_up(void)
         .system_modules = strdup(below("system")),
         .system_conf = strdup(below("pkcs11.conf")),
         .target_directory = strdup(below("targets")),
+        .user_config = strdup(below("user")),
     };
-    strcpy(places.user_config, below("user"));
 }
 
 static inline void same_text(const char *came, const char *text)
@@ -72,20 +72,17 @@ static inline void same_text(const char *came, const char *text)
 /* The caller ends it with config_free(). */
 static inline struct config *load(void)
 {
-    struct config *config = NULL;
-    struct message message;
-    int rc = config_load(&config, &places, &message);
-    ck_assert_msg(rc == 0, "refused: %s", message.text);
+    struct config *config = config_read(&places);
+    ck_assert_msg(config->mistake_count == 0, "refused: %s", config->mistakes[0].text);
     return config;
 }
 
 static inline void refused(const char *expected)
 {
-    struct config *config = NULL;
-    struct message message;
-    ck_assert_msg(config_load(&config, &places, &message) != 0, "should say: %s", expected);
-    ck_assert_ptr_null(config);
-    same_text(message.text, expected);
+    struct config *config = config_read(&places);
+    ck_assert_msg(config->mistake_count > 0, "should say: %s", expected);
+    same_text(config->mistakes[0].text, expected);
+    config_free(config);
 }
 
 #endif

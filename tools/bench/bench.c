@@ -38,7 +38,7 @@ static bool bench(struct request *request, const struct common_options *common,
 {
     struct drawn *drawn = shared_memory(WAYS * sizeof *drawn);
     struct config *config; /* until the program ends */
-    if (load_config(&config, common->module_path, message) != 0 ||
+    if (config_load(&config, common->module_path, message) != 0 ||
         config_check_target(config, message) != 0)
         return false;
     request->config = config;

@@ -283,7 +283,7 @@ int policy_command(int argc, char **argv)
     struct message message;
     int code = EXIT_USAGE;
 
-    if (load_config(&config, request.module_path, &message) != 0 ||
+    if (config_load(&config, request.module_path, &message) != 0 ||
         policy_load(&policy, config, say_warning, NULL, &message) != 0)
         say_warning(NULL, message.text);
     else if (argv[optind] != NULL)
