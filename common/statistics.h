@@ -83,7 +83,6 @@ struct statistics {
 
 #define PROCESS(name, ...) statistic name;
 #include "statistics.def"
-    struct statistics_calls unknown; /* of sessions whose slot is not known */
     statistic slot_count;            /* so many of slots are in use */
     statistic refusal_count;
 

@@ -178,16 +178,11 @@ void log_write(enum log_level level, const char *format, ...)
 void log_configure(const struct log_settings *settings)
 {
     KEEP_ERRNO();
-    unsigned i = 0;
+    struct log_settings *record = &records[records_used++ % RECORDS];
 
-    while (i < RECORDS && memcmp(&records[i], settings, sizeof *settings) != 0)
-        i++;
-    if (i == RECORDS) {
-        i = records_used++ % RECORDS;
-        records[i] = *settings;
-    }
+    *record = *settings;
     atomic_store(&file_failure_told, false);
-    atomic_store(&in_force, &records[i]);
+    atomic_store(&in_force, record);
     if (settings->destination == LOG_TO_FILE)
         (void)to_file(settings->path, "<00>");
 }
@@ -208,7 +203,7 @@ bool log_settings_parse(struct log_settings *settings, const char *text)
     if (destination < 0)
         return false;
     if (destination != LOG_TO_FILE)
-        memset(parsed.path, 0, sizeof parsed.path);
+        parsed.path[0] = '\0';
     parsed.level = (enum log_level)level;
     parsed.destination = (enum log_destination)destination;
     *settings = parsed;

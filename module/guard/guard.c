@@ -18,32 +18,24 @@ static struct reports {
     struct report {
         uint64_t mechanism;
         const struct policy_rule *rule;
-        unsigned long times;
     } reports[REPORTS_MOST];
 } * reports;
 IN_WIPED_MEMORY(reports, 1)
 
-static const char *name_of(uint64_t mechanism, char text[NAME_BYTES])
+/* Counts a refusal. True if it is the rule's first of that mechanism; false for those that find no place. */
+static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
 {
-    return mechanism == NO_MECHANISM ? "a key" : mechanism_name(mechanism, text, NAME_BYTES);
-}
-
-/* How often the rule has refused the mechanism now. Beyond the last place it is told as the second time. */
-static unsigned long count(uint64_t mechanism, const struct policy_rule *rule)
-{
-    unsigned long times = 2;
     unsigned i = 0;
     pthread_mutex_lock(&reports->lock);
     while (i < reports->count &&
            (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
         i++;
-    if (i == reports->count && i < REPORTS_MOST)
-        reports->reports[reports->count++] = (struct report){mechanism, rule, 0};
-    if (i < REPORTS_MOST)
-        times = ++reports->reports[i].times;
-    count_refusal(i, mechanism, rule->file, rule->line, rule->text, times);
+    bool first = i == reports->count && i < REPORTS_MOST;
+    if (first)
+        reports->reports[reports->count++] = (struct report){mechanism, rule};
+    count_refusal(i, mechanism, rule);
     pthread_mutex_unlock(&reports->lock);
-    return times;
+    return first;
 }
 
 /* The answer to a call if that rule denies that mechanism in it (NO_MECHANISM: a key): code. CKR_OK if there is no rule
@@ -56,24 +48,18 @@ static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism,
     if (rule == NULL)
         return CKR_OK;
     PROBE(refusal, mechanism, rule->text, call->function, audit);
-    if (count(mechanism, rule) == 1)
+    if (is_first(mechanism, rule))
         log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
                   rule->line, rule->text, audit ? "would refuse" : "refuses",
-                  name_of(mechanism, name), call->function);
+                  mechanism == NO_MECHANISM ? "a key"
+                                            : mechanism_name(mechanism, name, sizeof name),
+                  call->function);
     return audit ? CKR_OK : code;
 }
 
 void guard_reports_end(void)
 {
-    char name[NAME_BYTES];
-    bool audit = policy_is_audit(policy_in_force());
     pthread_mutex_lock(&reports->lock);
-    for (unsigned i = 0; i < reports->count; i++) {
-        const struct report *report = &reports->reports[i];
-        log_write(LOG_LEVEL_INFO, "%s:%u: '%s' %s %s, %lu time%s in all", report->rule->file,
-                  report->rule->line, report->rule->text, audit ? "would have refused" : "refused",
-                  name_of(report->mechanism, name), report->times, report->times == 1 ? "" : "s");
-    }
     reports->count = 0;
     pthread_mutex_unlock(&reports->lock);
 }

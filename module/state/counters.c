@@ -178,31 +178,24 @@ void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
                               i < len_bytes ? (char)label[i] : '\0', memory_order_relaxed);
 }
 
-static struct statistics_calls *calls_of(const struct slot *slot)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    struct statistics *all = counters();
-    return counted != NULL ? &counted->calls : all != NULL ? &all->unknown : NULL;
-}
-
 void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
 {
-    struct statistics_calls *calls = calls_of(slot);
-    if (calls == NULL)
+    struct statistics_slot *counted = counters_of(slot);
+    if (counted == NULL)
         return;
-    statistic_add(&calls->calls, 1);
-    statistic_add(&calls->called_bytes, len_bytes);
-    statistic_add(&calls->failed_calls, rv != CKR_OK);
+    statistic_add(&counted->calls.calls, 1);
+    statistic_add(&counted->calls.called_bytes, len_bytes);
+    statistic_add(&counted->calls.failed_calls, rv != CKR_OK);
 }
 
 void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
 {
-    struct statistics_calls *calls = calls_of(slot);
-    if (calls == NULL)
+    struct statistics_slot *counted = counters_of(slot);
+    if (counted == NULL)
         return;
-    statistic_add(&calls->token_draws, rv == CKR_OK);
-    statistic_add(&calls->token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
-    statistic_add(&calls->failed_draws, rv != CKR_OK);
+    statistic_add(&counted->calls.token_draws, rv == CKR_OK);
+    statistic_add(&counted->calls.token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
+    statistic_add(&counted->calls.failed_draws, rv != CKR_OK);
 }
 
 void count_chunk(const struct slot *slot, size_t call_bytes)
@@ -236,8 +229,7 @@ void count_pool(struct slot *slot)
         statistic_set(&to->drops[i], counts.drops[i]);
 }
 
-void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,
-                   const char *rule, uint64_t times)
+void count_refusal(unsigned number, uint64_t mechanism, const struct policy_rule *rule)
 {
     struct statistics *all = counters();
     if (all == NULL)
@@ -246,12 +238,12 @@ void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsign
     if (number >= STATISTICS_REFUSALS)
         return;
     struct statistics_refusal *refusal = &all->refusals[number];
-    statistic_set(&refusal->times, times);
-    if (times == 1) {
+    if (statistic_read(&refusal->times) == 0) {
         statistic_set(&refusal->mechanism, mechanism);
-        statistic_set(&refusal->line, line);
-        snprintf(refusal->file, sizeof refusal->file, "%s", file);
-        snprintf(refusal->rule, sizeof refusal->rule, "%s", rule);
+        statistic_set(&refusal->line, rule->line);
+        snprintf(refusal->file, sizeof refusal->file, "%s", rule->file);
+        snprintf(refusal->rule, sizeof refusal->rule, "%s", rule->text);
         statistic_set(&all->refusal_count, number + 1);
     }
+    statistic_add(&refusal->times, 1);
 }

@@ -6,6 +6,7 @@
 #ifndef P11_PROXY_COUNTERS_H
 #define P11_PROXY_COUNTERS_H
 
+#include "policy/policy.h"
 #include "state/slots.h"
 #include "statistics.h"
 
@@ -23,7 +24,7 @@ struct pool_line *counters_lines(const struct slot *slot);
 /* Records the label of the slot's token: 32 bytes padded with blanks, as in CK_TOKEN_INFO. */
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32]);
 
-/* A C_GenerateRandom for len_bytes came back from the target with rv. slot is NULL if not known. */
+/* A C_GenerateRandom for len_bytes came back from the target with rv. slot is NULL if not known: then it is not counted. */
 void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 
 /* A C_GenerateRandom of the application that the pool did not serve is answered with rv. */
@@ -35,10 +36,9 @@ void count_chunk(const struct slot *slot, size_t call_bytes);
 /* What the slot's pool holds, or what the health tests say, may have changed. */
 void count_pool(struct slot *slot);
 
-/* A rule of the policy refused a mechanism (or would have): for the times-th time. number is the refusal's among those
- * of this initialisation; from STATISTICS_REFUSALS on it is counted in the sum only. Calls one at a time. */
-void count_refusal(unsigned number, uint64_t mechanism, const char *file, unsigned line,
-                   const char *rule, uint64_t times);
+/* A rule of the policy refused a mechanism (or would have). number is the refusal's among those of this initialisation;
+ * from STATISTICS_REFUSALS on it is counted in the sum only. Calls one at a time. */
+void count_refusal(unsigned number, uint64_t mechanism, const struct policy_rule *rule);
 
 /* When the module is unloaded, and no thread counts any more. */
 void counters_free(void);

@@ -90,22 +90,20 @@ TEST(no_mechanism_is_handed_on_unread)
     all_answer(ANYTHING, 1);
 }
 
-/* The message at the first of them names the place of the rule, the last one says how many there were. */
+/* The message at the first of them names the place of the rule. */
 static const struct {
     const char *settings;
     CK_RV rv;
     unsigned calls; /* of each row that reach the target */
-    const char *first, *last;
+    const char *first;
 } modes[] = {
     {"DES,   MD5", CKR_MECHANISM_INVALID, 0,
-     "/config:3: 'MD5' refuses CKM_MD5_RSA_PKCS in C_EncryptInit",
-     "'MD5' refused CKM_MD5_RSA_PKCS, 42 times in all"},
+     "/config:3: 'MD5' refuses CKM_MD5_RSA_PKCS in C_EncryptInit"},
     {"MD5, SHA1\nx-policy: audit", CKR_OK, 1,
-     "/config:3: 'MD5' would refuse CKM_MD5_RSA_PKCS in C_EncryptInit",
-     "'MD5' would have refused CKM_MD5_RSA_PKCS, 42 times in all"},
+     "/config:3: 'MD5' would refuse CKM_MD5_RSA_PKCS in C_EncryptInit"},
 };
 
-TEST_EACH(what_the_policy_meets_is_logged_once_and_counted, 0, 2)
+TEST_EACH(what_the_policy_meets_is_logged_once, 0, 2)
 {
     start_without(modes[_i].settings);
     mechanism.mechanism = CKM_MD5_RSA_PKCS;
@@ -113,8 +111,6 @@ TEST_EACH(what_the_policy_meets_is_logged_once_and_counted, 0, 2)
     all_answer(modes[_i].rv, modes[_i].calls);
     ck_assert_uint_eq(messages_with(modes[_i].first), 1);
     ck_assert_uint_eq(messages_with("CKM_MD5_RSA_PKCS"), 1);
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    ck_assert_uint_eq(messages_with(modes[_i].last), 1);
 }
 
 /* A child of a process that had it goes on under it, without any call of its own. */

@@ -77,7 +77,6 @@ static void fill(struct statistics *all)
     /* Nothing was asked of it. */
     all->slots[1] = (struct statistics_slot){.id = 8, .token = "second token"};
     all->slot_count = 2;
-    all->unknown.failed_draws = 4;
     all->refused = 1015;
     all->refusal_count = 2;
     all->refusals[0] = (struct statistics_refusal){CKM_MD5_RSA_PKCS, 4, RULES_FILE, "MD5", 12};

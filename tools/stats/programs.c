@@ -135,7 +135,6 @@ static void add_proxy(const struct counted_proxy *proxy)
     const struct statistics *counters = proxy->counters;
     bool mixes = (counters->flags & STATISTICS_MIX_KERNEL) != 0;
     struct json_object *object = json_object_new_object();
-    struct json_object *unknown = json_object_new_object();
     struct labels own = {""}, labels;
     json_object_array_add(processes, object);
     json_add(object, "pid", number((uint64_t)proxy->pid));
@@ -155,11 +154,6 @@ static void add_proxy(const struct counted_proxy *proxy)
     json_add(object, "slots", json_object_new_array());
     for (uint64_t i = 0; i < counters->slot_count; i++)
         add_to(object, "slots", add_slot(own, &counters->slots[i]));
-    labels = own;
-    add_label(&labels, "slot", "unknown");
-    add_label(&labels, "token", "");
-    add_rows(unknown, &labels, statistics_call_rows, &counters->unknown);
-    json_add(object, "unknown_slots", unknown);
 
     json_add(object, "refusals", json_object_new_array());
     labels = own;

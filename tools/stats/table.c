@@ -191,10 +191,6 @@ void stats_table(const struct counted_list *list, const struct counted_list *bef
                        was->counters->slots[place].id == counters->slots[place].id;
             put_slot(&counters->slots[place], had ? &was->counters->slots[place] : NULL);
         }
-        if (counters->unknown.token_draws + counters->unknown.failed_draws > 0) {
-            puts("  sessions of unknown slots");
-            put_lines(statistics_call_rows, NULL, &counters->unknown, NULL);
-        }
         put_refusals(counters);
     }
 }
