@@ -9,7 +9,6 @@
 
 static const char unknown_name[] = "an unknown name";
 static const char later[] = "its date is to come";
-static const char repeated[] = "an earlier item is the same";
 static const char java_pads[] = "Java pads itself, over the mechanism without padding";
 
 struct compiler {
@@ -90,13 +89,12 @@ static const char *no_effect(const struct compiler *c, const struct rule *rule,
         return "no mechanism of this service has it";
     if (rule->certificates_only || (rule->has_date && about_files))
         return "a condition on certificates and signed files";
-    if (!sizes_can_deny(&rule->sizes))
+    if (!sizes_deny(&rule->sizes, rule->sizes.min) &&
+        !sizes_deny(&rule->sizes, rule->sizes.min + 1))
         return "no size meets its conditions";
-    if (rule->sizes.count != 0 && !has_size)
+    if (rule->has_sizes && !has_size)
         return "its keys have no size in bits";
-    if (rule->has_date && c->now_s < rule->from_s)
-        return later;
-    return rule->sizes.count == 0 && (rule->uses & ~group->denied) == 0 ? repeated : NULL;
+    return rule->has_date && c->now_s < rule->from_s ? later : NULL;
 }
 
 /* What the author of an item is told that is no name, or is one of Java's alone. 0 or an error. */
@@ -140,7 +138,6 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
             &c->report, at,
             "has no mechanism number that is taken (0x..., or decimal if it is known)");
     struct name *group = names_group(policy->names, id);
-    bool has_sizes = rule->sizes.count != 0;
     rule->group = policy->names->name[id].group;
     const char *why = rule->shown.no_effect = no_effect(c, rule, group);
     bool in_force = why == NULL;
@@ -148,15 +145,13 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
 
     if (!is_told)
         group->listed = &rule->shown;
-    if (group->decides == NULL && !has_sizes && !rule->certificates_only &&
-        (!rule->has_date || in_force || why == repeated))
+    if (group->decides == NULL && !rule->has_sizes && !rule->certificates_only &&
+        (!rule->has_date || in_force))
         group->decides = &rule->shown;
-    if (in_force && !has_sizes)
-        group->denied |= rule->uses;
     policy->counts.items++;
     policy->counts.no_effect += !in_force;
-    policy->counts.size_rules += in_force && has_sizes;
-    c->effective = c->effective || in_force || why == later || why == repeated;
+    policy->counts.size_rules += in_force && rule->has_sizes;
+    c->effective = c->effective || in_force || why == later;
     if (why == unknown_name || why == java_pads)
         return tell(c, rule, is_told);
     return !in_force || verdicts_add(policy, rule)
@@ -239,7 +234,7 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
             at = (at = strchr(at, ',')) != NULL ? at + 1 : NULL;
     policy->names = names_create(items);
     policy->rule = calloc(items, sizeof *policy->rule);
-    if (policy->names == NULL || policy->rule == NULL || !verdicts_create(policy, items))
+    if (policy->names == NULL || policy->rule == NULL)
         return report_no_memory(&c->report);
     for (size_t i = 0; i < policy->lists.count && rc == 0; i++) {
         if (list[i].key == NULL || strcmp(list[i].key, CURVES_KEY) != 0)
@@ -309,7 +304,6 @@ void policy_free(struct policy *policy)
         return;
     lists_free(&policy->lists);
     names_free(policy->names);
-    free(policy->verdict);
     free(policy->rule);
     free(policy);
 }

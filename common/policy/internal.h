@@ -5,30 +5,23 @@
 #include "policy/names.h"
 #include "policy/policy.h"
 
-/* Conditions on a key's size, all of which must be met. None: the rule is about the algorithm as such. */
-enum { SIZES_MAX = 4, BELOW = 1, EQUAL = 2, ABOVE = 4 };
+/* What all conditions on a key's size leave: from min to below end, but for one; end BITS_UNKNOWN is no end. */
 struct sizes {
-    struct {
-        uint32_t bits;
-        uint8_t met; /* by sizes BELOW, EQUAL to or ABOVE bits */
-    } condition[SIZES_MAX];
-    uint8_t count;
+    uint64_t min, end, but; /* BITS_UNKNOWN: for none */
 };
 
-bool sizes_deny(const struct sizes *sizes, uint64_t bits);
-
-/* The next size above bits that may be judged otherwise than bits are; BITS_UNKNOWN if there is none. */
-uint64_t sizes_next(const struct sizes *sizes, uint64_t bits);
-
-/* Whether there is a size that they deny. */
-bool sizes_can_deny(const struct sizes *sizes);
+static inline bool sizes_deny(const struct sizes *sizes, uint64_t bits)
+{
+    return bits >= sizes->min && bits < sizes->end && bits != sizes->but;
+}
 
 struct rule {
     struct policy_rule shown; /* stands first, so that one can be had from the other */
     const char *name;         /* within the text */
     size_t name_len;
     name_id group;
-    uint8_t uses; /* FOR_...: what it is limited to */
+    uint8_t uses;   /* FOR_...: what it is limited to */
+    bool has_sizes; /* if not, it is about the algorithm as such */
     struct sizes sizes;
     bool certificates_only; /* usage or jdkCA: a condition that is never met here */
     bool has_date;
@@ -102,17 +95,7 @@ const char *list_next(struct list *list, unsigned *line);
 void lists_free(struct lists *lists);
 
 /* Steps through the rows that a rule in force is about, key types first: begin with *link 0. */
-const struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link);
-
-/* What is denied of one row. */
-struct verdict {
-    uint64_t number;
-    enum row_kind kind;
-    bool is_taken;
-    const struct policy_rule
-        *rule[USES];    /* the first that denies it, whatever the use of a key or curve */
-    uint32_t last_size; /* of the rules about sizes of its keys; 0: there are none */
-};
+struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link);
 
 /* A rule about key sizes, and the one before it about the same row. */
 enum { SIZE_RULES_MAX = 4096 };
@@ -130,9 +113,6 @@ enum { LOOKS_AT_KEYS = 1 << USES, LOOKS_AT_PARAMETER = 2 << USES };
 struct policy {
     uint8_t standard[STANDARD_NUMBERS]; /* FOR_... that are denied, LOOKS_AT_... */
 
-    struct verdict *verdict; /* hash, at most half full */
-    uint64_t verdict_mask;
-
     struct names *names;
     struct lists lists;
     struct rule *rule;
@@ -146,9 +126,6 @@ struct policy {
     struct policy_counts counts;
     bool audit;
 };
-
-/* Makes room for the verdicts that so many rules can have. False without memory. */
-bool verdicts_create(struct policy *policy, size_t rules);
 
 /* Takes over what a rule denies. It must come behind all that it is not to hide. False if there is no room. */
 bool verdicts_add(struct policy *policy, const struct rule *rule);

@@ -27,59 +27,30 @@ static bool is_condition(const char *at)
            behind(at, "jdkCA");
 }
 
-bool sizes_deny(const struct sizes *sizes, uint64_t bits)
+static const char *read_key_size(struct rule *rule, const char **at)
 {
-    for (size_t i = 0; i < sizes->count; i++) {
-        uint64_t other = sizes->condition[i].bits;
-        int is = bits < other ? BELOW : bits == other ? EQUAL : ABOVE;
-        if (!(sizes->condition[i].met & is))
-            return false;
-    }
-    return true;
-}
-
-uint64_t sizes_next(const struct sizes *sizes, uint64_t bits)
-{
-    uint64_t next = BITS_UNKNOWN;
-
-    for (size_t i = 0; i < sizes->count; i++)
-        for (uint64_t at = sizes->condition[i].bits, end = at + 1; at <= end; at++)
-            next = at > bits && at < next ? at : next;
-    return next;
-}
-
-bool sizes_can_deny(const struct sizes *sizes)
-{
-    uint64_t bits = 0;
-
-    while (bits != BITS_UNKNOWN && !sizes_deny(sizes, bits))
-        bits = sizes_next(sizes, bits);
-    return bits != BITS_UNKNOWN;
-}
-
-static const char *read_key_size(struct sizes *sizes, const char **at)
-{
-    static const struct {
-        const char *text;
-        uint8_t met;
-    } operators[] = {{"<=", BELOW | EQUAL}, {"<", BELOW},          {"==", EQUAL},
-                     {"!=", BELOW | ABOVE}, {">=", EQUAL | ABOVE}, {">", ABOVE}};
-    const size_t count = sizeof operators / sizeof *operators;
-    size_t i = 0;
+    static const char *const operators[] = {"<=", "<", "==", "!=", ">=", ">"};
+    enum { AT_MOST, BELOW, EQUAL, UNEQUAL, AT_LEAST, ABOVE, OPERATORS } is = AT_MOST;
+    struct sizes *sizes = &rule->sizes;
     char *end;
 
-    while (i < count && strncmp(*at, operators[i].text, strlen(operators[i].text)) != 0)
-        i++;
-    if (i == count)
+    while (is < OPERATORS && strncmp(*at, operators[is], strlen(operators[is])) != 0)
+        is++;
+    if (is == OPERATORS)
         return "has no <=, <, ==, !=, >= or > behind keySize";
-    const char *digits = skip_blanks(*at + strlen(operators[i].text));
+    const char *digits = skip_blanks(*at + strlen(operators[is]));
     unsigned long bits = strtoul(digits, &end, 10);
     if (*digits < '0' || *digits > '9' || bits > UINT32_MAX)
         return "has no number of bits behind keySize and its operator";
-    if (sizes->count == SIZES_MAX)
-        return "has more conditions than can be held";
-    sizes->condition[sizes->count].bits = (uint32_t)bits;
-    sizes->condition[sizes->count++].met = operators[i].met;
+    if (is == UNEQUAL && sizes->but != BITS_UNKNOWN)
+        return "has more than one !=";
+    if (is == UNEQUAL)
+        sizes->but = bits;
+    unsigned long from = is == ABOVE ? bits + 1 : is == AT_LEAST || is == EQUAL ? bits : 0;
+    unsigned long to = is == BELOW ? bits : is == AT_MOST || is == EQUAL ? bits + 1 : BITS_UNKNOWN;
+    sizes->min = from > sizes->min ? from : sizes->min;
+    sizes->end = to < sizes->end ? to : sizes->end;
+    rule->has_sizes = true;
     *at = end;
     return NULL;
 }
@@ -108,7 +79,7 @@ static const char *read_condition(struct rule *rule, const char **at)
     const char *from = *at;
 
     if ((*at = behind(from, "keySize")) != NULL)
-        return read_key_size(&rule->sizes, at);
+        return read_key_size(rule, at);
     if ((*at = behind(from, "denyAfter")) != NULL)
         return read_date(rule, at);
     rule->certificates_only = true;
@@ -127,6 +98,7 @@ const char *item_parse(struct rule *rule, const char *text)
 
     rule->name = text;
     rule->name_len = strlen(text);
+    rule->sizes = (struct sizes){.end = BITS_UNKNOWN, .but = BITS_UNKNOWN};
     /* The first word is the name, even if it looks like a condition. */
     while ((at = strchr(at, ' ')) != NULL && !is_condition(at + 1))
         at++;

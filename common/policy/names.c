@@ -71,6 +71,34 @@ name_id names_find(const struct names *names, const char *text, size_t len)
     return *bucket_of(names, text, len, hash_of(text, len));
 }
 
+/* The bucket of the row, or the free one where it would go. */
+static uint32_t *row_bucket(const struct names *names, enum row_kind kind, uint64_t number)
+{
+    for (uint64_t at = (number + kind) * 0x9e3779b97f4a7c15u >> 32;; at++) {
+        uint32_t *bucket = &names->row_bucket[at & names->mask];
+        const struct row *row = &names->row[*bucket];
+        if (*bucket == 0 || (row->number == number && row->kind == kind))
+            return bucket;
+    }
+}
+
+struct row *names_row(const struct names *names, enum row_kind kind, uint64_t number)
+{
+    return &names->row[*row_bucket(names, kind, number)];
+}
+
+/* The place of a row, which is added if it is new. */
+static uint32_t take_row(struct names *names, const struct row *row)
+{
+    uint32_t *bucket = row_bucket(names, row->kind, row->number);
+
+    if (*bucket == 0) {
+        *bucket = names->row_count++;
+        names->row[*bucket] = *row;
+    }
+    return *bucket;
+}
+
 /* Adds a row to those of a group, at their end. */
 static void link_row(struct names *names, struct name *group, uint32_t row)
 {
@@ -118,21 +146,23 @@ static void add_synonyms(struct names *names, const char *list)
     }
 }
 
-static void add_row(struct names *names, struct row row)
+static void add_row(struct names *names, enum row_kind kind, uint64_t number, const char *list,
+                    uint8_t uses, enum key_size_from size_from)
 {
+    const struct row row = {
+        .kind = kind, .number = number, .names = list, .uses = uses, .size_from = size_from};
+    uint32_t place = take_row(names, &row);
     const char *text = NULL;
     size_t len;
 
-    names->row[names->row_count] = row;
-    while (next_name(row.names, &text, &len)) {
+    while (next_name(list, &text, &len)) {
         name_id id = add_known(names, text, len);
         if (same_text(text, "CKM_", 4))
-            names->name[id].number = row.number;
-        link_row(names, names_group(names, id), names->row_count);
-        if (row.kind == A_PARAMETER_SET) /* the other names are of other sets */
+            names->name[id].number = number;
+        link_row(names, names_group(names, id), place);
+        if (kind == A_PARAMETER_SET) /* the other names are of other sets */
             break;
     }
-    names->row_count++;
 }
 
 static void add_tables(struct names *names)
@@ -142,17 +172,17 @@ static void add_tables(struct names *names)
     for (size_t i = 0; i < CURVES; i++)
         add_synonyms(names, curves[i].names);
     for (const struct key_type *t = key_types; t < key_types + KEY_TYPES; t++)
-        add_row(names, (struct row){A_KEY_TYPE, t->number, t->names, 0, t->size_from});
+        add_row(names, A_KEY_TYPE, t->number, t->names, 0, t->size_from);
     for (const struct mechanism *m = mechanisms; m < mechanisms + MECHANISMS; m++)
-        add_row(names, (struct row){A_MECHANISM, m->number, m->names, m->uses, m->size_from});
+        add_row(names, A_MECHANISM, m->number, m->names, m->uses, m->size_from);
     for (size_t i = 0; i < CURVES; i++)
-        add_row(names, (struct row){A_CURVE, i, curves[i].names, 0, SIZE_ORDER});
+        add_row(names, A_CURVE, i, curves[i].names, 0, SIZE_ORDER);
     for (size_t i = 0; i < sizeof parameter_sets / sizeof *parameter_sets; i++) {
         const char *name = NULL;
         uint64_t number = parameter_sets[i].key_type << 32;
         size_t len;
         while (next_name(parameter_sets[i].names, &name, &len))
-            add_row(names, (struct row){A_PARAMETER_SET, ++number, name, 0, SIZE_SET});
+            add_row(names, A_PARAMETER_SET, ++number, name, 0, SIZE_SET);
     }
 }
 
@@ -169,11 +199,13 @@ struct names *names_create(size_t more)
                            .row = calloc(room, sizeof *made->row),
                            .link = calloc(room + TABLE_NAMES, sizeof *made->link),
                            .bucket = calloc(buckets, sizeof *made->bucket),
+                           .row_bucket = calloc(buckets, sizeof *made->row_bucket),
                            .mask = buckets - 1,
                            .count = 1,
                            .row_count = 1,
                            .link_count = 1};
-    if (made->name != NULL && made->row != NULL && made->link != NULL && made->bucket != NULL) {
+    if (made->name != NULL && made->row != NULL && made->link != NULL && made->bucket != NULL &&
+        made->row_bucket != NULL) {
         made->name[NO_NAME] = (struct name){.text = "", .number = NO_MECHANISM};
         add_tables(made);
         return made;
@@ -190,6 +222,7 @@ void names_free(struct names *names)
     free(names->row);
     free(names->link);
     free(names->bucket);
+    free(names->row_bucket);
     free(names);
 }
 
@@ -222,9 +255,10 @@ name_id names_take(struct names *names, const char *text, size_t len)
         return names_find(names, known->names, strcspn(known->names, "|"));
     id = add(names, text, len);
     if (is_number) {
+        const struct row row = {
+            .kind = A_MECHANISM, .number = number, .uses = FOR_ANY, .size_from = SIZE_OTHER};
         names->name[id].number = number;
-        names->row[names->row_count] = (struct row){A_MECHANISM, number, NULL, FOR_ANY, SIZE_OTHER};
-        link_row(names, &names->name[id], names->row_count++);
+        link_row(names, &names->name[id], take_row(names, &row));
     }
     return id;
 }

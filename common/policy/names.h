@@ -16,6 +16,11 @@ struct row {
         names; /* separated by '|', behind the one that is printed; NULL: only the number is known */
     uint8_t uses; /* FOR_... */
     enum key_size_from size_from;
+
+    /* For the policy. */
+    const struct policy_rule
+        *rule[USES];    /* the first that denies it, whatever the use of a key or curve */
+    uint32_t last_size; /* of the rules about sizes of its keys; 0: there are none */
 };
 
 /* Positions in names->name. 0 is no name. */
@@ -31,9 +36,8 @@ struct name {
 
     /* Of a group. */
     uint32_t first_link; /* to the rows; 0: it stands for none */
-    uint8_t denied;      /* for the policy: the uses that rules deny already */
     const struct policy_rule *listed,
-        *decides; /* the first rule, and the first that decides on a name */
+        *decides; /* for the policy: the first rule, and the first that decides on a name */
 };
 
 struct link {
@@ -45,7 +49,8 @@ struct names {
     struct row *row;
     struct link *link;
     uint32_t count, row_count, link_count;
-    name_id *bucket; /* open addressing, at most half full; NO_NAME: free */
+    name_id *bucket;      /* open addressing, at most half full; NO_NAME: free */
+    uint32_t *row_bucket; /* the same of rows */
     uint32_t mask;
 };
 
@@ -65,6 +70,9 @@ name_id names_find(const struct names *names, const char *text, size_t len);
  */
 name_id names_take(struct names *names, const char *text, size_t len);
 
+/* A row by what it is about; the first one, which nothing denies, if there is none. */
+struct row *names_row(const struct names *names, enum row_kind kind, uint64_t number);
+
 /* What stands for the name and all its synonyms. */
 static inline struct name *names_group(const struct names *names, name_id name)
 {
@@ -72,8 +80,8 @@ static inline struct name *names_group(const struct names *names, name_id name)
 }
 
 /* Steps through the rows that a group stands for, key types first: begin with *link 0. NULL if there is no more. */
-static inline const struct row *next_row(const struct names *names, const struct name *group,
-                                         uint32_t *link)
+static inline struct row *next_row(const struct names *names, const struct name *group,
+                                   uint32_t *link)
 {
     *link = *link == 0 ? group->first_link : names->link[*link].next;
     return *link == 0 ? NULL : &names->row[names->link[*link].row];

@@ -41,7 +41,7 @@ static void put_denied(const struct policy *policy, const struct rule *rule, FIL
             snprintf(text, sizeof text, "%.*s", (int)strcspn(row->names, "|"), row->names);
         if (last == NULL || last->kind != row->kind)
             fprintf(out, "%s    denies %s%s%s%s", last != NULL ? "\n" : "",
-                    rule->sizes.count != 0 ? "such keys " : "", titles[row->kind],
+                    rule->has_sizes ? "such keys " : "", titles[row->kind],
                     row->kind == A_MECHANISM ? use : "", text);
         else if (strcmp(text, before) != 0) /* some key types have the same name */
             fprintf(out, ", %s", text);

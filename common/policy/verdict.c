@@ -1,35 +1,13 @@
 /* verdict.c - what is denied: noted of each mechanism, key type, curve and parameter set once, and looked up. */
 #include "policy/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* The verdict on a row, or the free place where it would go, which denies nothing. */
-static struct verdict *verdict_on(const struct policy *policy, enum row_kind kind, uint64_t number)
-{
-    for (uint64_t at = (number + kind) * 0x9e3779b97f4a7c15u >> 32;; at++) {
-        struct verdict *verdict = &policy->verdict[at & policy->verdict_mask];
-        if (!verdict->is_taken || (verdict->number == number && verdict->kind == kind))
-            return verdict;
-    }
-}
-
-bool verdicts_create(struct policy *policy, size_t rules)
-{
-    uint64_t room = 1;
-
-    while (room < 2 * (policy->names->row_count + rules))
-        room *= 2;
-    policy->verdict = calloc(room, sizeof *policy->verdict);
-    policy->verdict_mask = room - 1;
-    return policy->verdict != NULL;
-}
-
-const struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link)
+struct row *rule_next_row(const struct names *names, const struct rule *rule, uint32_t *link)
 {
     const struct name *group = &names->name[rule->group];
-    const struct row *row;
-    bool has_sizes = rule->sizes.count != 0;
+    struct row *row;
+    bool has_sizes = rule->has_sizes;
     uint32_t first = 0;
     bool of_types = (row = next_row(names, group, &first)) != NULL && row->kind == A_KEY_TYPE;
 
@@ -55,43 +33,38 @@ const struct row *rule_next_row(const struct names *names, const struct rule *ru
     return NULL;
 }
 
-static void deny(struct policy *policy, struct verdict *verdict, unsigned uses,
-                 const struct rule *rule)
+static void deny(struct policy *policy, struct row *row, unsigned uses, const struct rule *rule)
 {
     struct policy_counts *counts = &policy->counts;
     bool is_new = true;
 
     for (int use = 0; use < USES; use++) {
-        is_new = is_new && verdict->rule[use] == NULL;
-        if (uses >> use & 1 && verdict->rule[use] == NULL)
-            verdict->rule[use] = &rule->shown;
+        is_new = is_new && row->rule[use] == NULL;
+        if (uses >> use & 1 && row->rule[use] == NULL)
+            row->rule[use] = &rule->shown;
     }
-    *(verdict->kind == A_MECHANISM ? &counts->mechanisms
-      : verdict->kind == A_CURVE   ? &counts->curves
-                                   : &counts->parameter_sets) += is_new;
-    if (verdict->kind == A_MECHANISM && verdict->number < STANDARD_NUMBERS)
-        policy->standard[verdict->number] |= (uint8_t)uses;
+    *(row->kind == A_MECHANISM ? &counts->mechanisms
+      : row->kind == A_CURVE   ? &counts->curves
+                               : &counts->parameter_sets) += is_new;
+    if (row->kind == A_MECHANISM && row->number < STANDARD_NUMBERS)
+        policy->standard[row->number] |= (uint8_t)uses;
 }
 
 bool verdicts_add(struct policy *policy, const struct rule *rule)
 {
-    const struct row *row;
+    struct row *row;
 
     for (uint32_t link = 0; (row = rule_next_row(policy->names, rule, &link)) != NULL;) {
-        struct verdict *verdict = verdict_on(policy, row->kind, row->number);
         bool is_mechanism = row->kind == A_MECHANISM;
-        verdict->is_taken = true;
-        verdict->kind = row->kind;
-        verdict->number = row->number;
-        if (rule->sizes.count == 0 || row->kind == A_CURVE) {
-            deny(policy, verdict, is_mechanism ? rule->uses : FOR_ANY, rule);
+        if (!rule->has_sizes || row->kind == A_CURVE) {
+            deny(policy, row, is_mechanism ? rule->uses : FOR_ANY, rule);
         } else {
             if (policy->size_count == SIZE_RULES_MAX)
                 return false;
-            policy->size[++policy->size_count] = (struct size_rule){rule, verdict->last_size};
-            verdict->last_size = policy->size_count;
+            policy->size[++policy->size_count] = (struct size_rule){rule, row->last_size};
+            row->last_size = policy->size_count;
         }
-        if (is_mechanism && rule->sizes.count == 0)
+        if (is_mechanism && !rule->has_sizes)
             continue;
         policy->keyed_sizes |= 1u << row->size_from;
         if (row->size_from != SIZE_ORDER && row->size_from != SIZE_CURVE)
@@ -132,7 +105,7 @@ const struct policy_rule *policy_mechanism(const struct policy *policy, uint64_t
 {
     if (policy == NULL || (number < STANDARD_NUMBERS && !(policy->standard[number] >> use & 1)))
         return NULL;
-    return verdict_on(policy, A_MECHANISM, number)->rule[use];
+    return names_row(policy->names, A_MECHANISM, number)->rule[use];
 }
 
 unsigned policy_denied_uses(const struct policy *policy, uint64_t number)
@@ -158,7 +131,7 @@ static const struct rule *size_rule(const struct policy *policy, enum row_kind k
 {
     const struct rule *first = NULL;
 
-    for (uint32_t at = verdict_on(policy, kind, number)->last_size; at != 0;
+    for (uint32_t at = names_row(policy->names, kind, number)->last_size; at != 0;
          at = policy->size[at].before)
         if (bits == 0 || sizes_deny(&policy->size[at].rule->sizes, bits))
             first = policy->size[at].rule;
@@ -191,7 +164,7 @@ static const struct policy_rule *rule_of_curve(const struct policy *policy,
         if (&curves[i] != key->curve &&
             !(key->spelled_out && strcmp(curves[i].order, key->curve->order) == 0))
             continue;
-        const struct policy_rule *rule = verdict_on(policy, A_CURVE, i)->rule[0];
+        const struct policy_rule *rule = names_row(policy->names, A_CURVE, i)->rule[0];
         if (rule != NULL && (first == NULL || rule < first))
             first = rule;
     }
@@ -214,9 +187,9 @@ const struct policy_rule *policy_key(const struct policy *policy, uint64_t mecha
         of_size = rule_of_size(policy, mechanism, key->type, bits);
     if (of_size != NULL)
         return &of_size->shown;
-    return key->type != NULL && key->set <= UINT32_MAX
-               ? verdict_on(policy, A_PARAMETER_SET, key->type->number << 32 | key->set)->rule[0]
-               : NULL;
+    if (key->type == NULL || key->set > UINT32_MAX)
+        return NULL;
+    return names_row(policy->names, A_PARAMETER_SET, key->type->number << 32 | key->set)->rule[0];
 }
 
 /* The smallest size that is left to the mechanism with keys of one type, or with any (NULL). */
@@ -229,7 +202,8 @@ static uint64_t smallest(const struct policy *policy, uint64_t mechanism,
     if (type != NULL && type->bits != 0) /* no key is smaller or larger */
         return rule_of_size(policy, mechanism, type, type->bits) != NULL ? BITS_UNKNOWN : 1;
     while (bits != BITS_UNKNOWN && (rule = rule_of_size(policy, mechanism, type, bits)) != NULL)
-        bits = sizes_next(&rule->sizes, bits);
+        bits = rule->sizes.but > bits && rule->sizes.but < rule->sizes.end ? rule->sizes.but
+                                                                           : rule->sizes.end;
     return bits;
 }
 

@@ -89,7 +89,7 @@ TEST(what_is_no_item_is_refused_with_file_line_item_and_what_would_be_right)
         {"RSA keySize < 2048 &", "where a condition begins"},
         {"RSA keySize < 2048 keySize > 3", "no & between"},
         {"RSA keySize < 2048x", "no & between"},
-        {"RSA keySize<1&keySize<1&keySize<1&keySize<1&keySize<1", "more conditions"},
+        {"RSA keySize != 1 & keySize != 2", "more than one !="},
         {"SHA1 usage & jdkCA", "no usage behind"},
         {"SHA1 denyAfter", "no date"},
         {"SHA1 denyAfter 2019-02-29", "no date"},
@@ -146,11 +146,11 @@ TEST(what_has_no_effect_says_why)
         {"SHA1 jdkCA & usage TLSServer", "certificates"},
         {"RSA keySize < 9999 & jdkCA", "certificates"},
         {"RSA keySize < 64 & keySize > 64", "no size meets"},
+        {"RSA keySize == 64 & keySize != 64", "no size meets"},
         {"ML-KEM keySize < 1024", "no size in bits"},
         {"MD5withECDSA", "no mechanism is this combination"},
         {"SHA256withRSA/PSS", "no mechanism is this combination"},
         {"AES_128", "write AES keySize == 128"},
-        {"md5", "an earlier item is the same"},
     };
 
     for (size_t i = 0; i < COUNT_OF(items); i++) {
@@ -167,8 +167,7 @@ TEST(what_has_no_effect_says_why)
                 ck_abort_msg("%s denies %s", list, mechanisms[j].names);
         }
         policy_free(policy);
-        if (i < 14)
-            refuses(items[i][0], NULL, "lists nothing that takes effect (");
+        refuses(items[i][0], NULL, "lists nothing that takes effect (");
     }
     policy_free(policy_of("MD5 denyAfter 2099-01-01", NULL));
 }

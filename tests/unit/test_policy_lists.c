@@ -360,7 +360,7 @@ TEST(every_kind_of_item_prints_what_it_denies)
         "jdk.tls.disabledAlgorithms=\\u001b[31mred, CKM_MD5\n");
     char *text = text_of(policy);
     static const char *const parts[] = {
-        "policy: enforce\nitems: 10\nwithout effect: 3\ndenied mechanisms: 2\n"
+        "policy: enforce\nitems: 10\nwithout effect: 2\ndenied mechanisms: 2\n"
         "denied curves: 1\nkey-size rules: 3\n\nproxy.module:7: RSA keySize < 2048\n",
         "\n    denies such keys of type RSA\n",
         ": secp192r1\n    denies curve secp192r1\n",
@@ -368,7 +368,6 @@ TEST(every_kind_of_item_prints_what_it_denies)
         "\n    denies parameter set ML-KEM-512\n",
         "\n    denies such keys CKM_ECDSA_SHA512\n",
         "\n    denies such keys 0x80004321\n",
-        ": secp192r1\n    no effect: an earlier item is the same\n",
         "\n    no effect: its date is to come\n",
         "?[31mred\n    no effect: an unknown name\n"};
 
