@@ -26,12 +26,6 @@ bool is_screen(void)
     return isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
-bool wants_colour(void)
-{
-    const char *no_color = getenv("NO_COLOR");
-    return is_screen() && (no_color == NULL || no_color[0] == '\0');
-}
-
 void make_plain(char *text)
 {
     size_t len;

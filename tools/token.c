@@ -11,37 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What dlsym() finds in a library that the module is linked with is not the module's. */
-static bool are_of_one_file(const void *a, const void *b)
-{
-    Dl_info of_a, of_b;
-    return dladdr(a, &of_a) != 0 && dladdr(b, &of_b) != 0 && of_a.dli_fbase == of_b.dli_fbase;
-}
-
-int token_load(struct token_module *module, const char *path, struct message *message)
-{
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    CK_RV rv;
-    if (handle == NULL) {
-        message_set(message, "cannot be loaded: %s", dlerror());
-        return -EINVAL;
-    }
-    token_get_list *get = (token_get_list *)dlsym(handle, "C_GetFunctionList");
-    if (get == NULL) {
-        message_set(message, "is no PKCS#11 module: it has no C_GetFunctionList");
-        return -EINVAL;
-    }
-    *module = (struct token_module){0};
-    rv = get(&module->list);
-    if (rv != CKR_OK || module->list == NULL) {
-        message_set(message, "is not usable: C_GetFunctionList answers %s", token_code(rv));
-        return -EINVAL;
-    }
-    void *interfaces = dlsym(handle, "C_GetInterfaceList");
-    if (interfaces != NULL && are_of_one_file(interfaces, (void *)get))
-        module->interfaces = (token_get_interfaces *)interfaces;
-    return 0;
-}
+typedef CK_RV token_get_list(CK_FUNCTION_LIST **list);
 
 bool token_is_started(const char *path)
 {
@@ -53,17 +23,35 @@ bool token_is_started(const char *path)
     return get != NULL && get(&list) == CKR_OK && list->C_GetInfo(&info) == CKR_OK;
 }
 
-int token_start(struct token_module *module, const char *path, const char *reserved, bool *locks,
+static int load(CK_FUNCTION_LIST **list, const char *path, struct message *message)
+{
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL) {
+        message_set(message, "cannot be loaded: %s", dlerror());
+        return -EINVAL;
+    }
+    token_get_list *get = (token_get_list *)dlsym(handle, "C_GetFunctionList");
+    if (get == NULL) {
+        message_set(message, "is no PKCS#11 module: it has no C_GetFunctionList");
+        return -EINVAL;
+    }
+    *list = NULL;
+    CK_RV rv = get(list);
+    message_set(message, "is not usable: C_GetFunctionList answers %s", token_code(rv));
+    return rv == CKR_OK && *list != NULL ? 0 : -EINVAL;
+}
+
+int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
                 struct message *message)
 {
-    if (token_load(module, path, message) != 0)
+    if (load(list, path, message) != 0)
         return -EINVAL;
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};
-    CK_RV rv = module->list->C_Initialize(&args);
+    CK_RV rv = (*list)->C_Initialize(&args);
     *locks = rv != CKR_CANT_LOCK;
     args.flags = 0;
     if (!*locks)
-        rv = module->list->C_Initialize(&args);
+        rv = (*list)->C_Initialize(&args);
     message_set(message, "does not start: C_Initialize answers %s", token_code(rv));
     return rv == CKR_OK ? 0 : -EINVAL;
 }

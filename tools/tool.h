@@ -76,9 +76,6 @@ int end_of_output(int code);
 /* Whether stdout is a terminal that can move: not with TERM=dumb. */
 bool is_screen(void);
 
-/* Whether it wants colours besides: not with NO_COLOR. */
-bool wants_colour(void);
-
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);
 
@@ -99,31 +96,14 @@ void json_write(struct json_object *document);
 
 /* Modules of PKCS#11, as a small application has them. */
 
-#ifndef CKF_INTERFACE_FORK_SAFE /* p11-kit before 0.25 ends at PKCS#11 2.40 */
-typedef struct CK_INTERFACE {
-    CK_UTF8CHAR *pInterfaceName;
-    CK_VOID_PTR pFunctionList;
-    CK_FLAGS flags;
-} CK_INTERFACE;
-#endif
-
-typedef CK_RV token_get_list(CK_FUNCTION_LIST **list);
-typedef CK_RV token_get_interfaces(CK_INTERFACE *interfaces, CK_ULONG *count);
-
-struct token_module {
-    CK_FUNCTION_LIST *list;
-    token_get_interfaces *interfaces; /* NULL: it has none */
-};
-
-/* Loads the module at path, for good. 0, or -EINVAL with a message that says why not. */
-int token_load(struct token_module *module, const char *path, struct message *message);
-
 /* Whether a module is in use in this process, by whatever has loaded and initialised it. */
 bool token_is_started(const char *path);
 
-/* Likewise, and initialises it, for threads if it can, with reserved (may be NULL) in pReserved. *locks is
- * whether it can. */
-int token_start(struct token_module *module, const char *path, const char *reserved, bool *locks,
+/*
+ * Loads the module at path, for good, and initialises it, for threads if it can, with reserved (may be NULL) in
+ * pReserved. *locks is whether it can. 0, or -EINVAL with a message that says why not.
+ */
+int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
                 struct message *message);
 
 /* The number and p11-kit's words for it. Valid until the next call. */

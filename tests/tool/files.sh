@@ -76,7 +76,6 @@ for shell in '' zsh_ fish_; do
         check "${shell%_} $command: completion has it" "${shell}completes" "$command" ''
         check "${shell%_} $command: and its options" completes_options_of "${shell}completes" "$command"
     done
-    check "${shell%_} completion of a time" "${shell}completes" 20ms bench --simulate ''
     check "${shell%_} completion of a command to help with" "${shell}completes" policy help ''
 done
 for word in '=' ''; do

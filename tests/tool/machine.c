@@ -1,6 +1,6 @@
 /* machine.c - to be preloaded: another machine, as variables say.
  *
- * MACHINE: words. wipe, lock: what the kernel is not to do; impatient: alarm() comes at once.
+ * MACHINE: words. wipe: the kernel does not do that on fork; impatient: alarm() comes at once.
  * CPUINFO: what is read for /proc/cpuinfo.
  */
 #include <dlfcn.h>
@@ -36,11 +36,6 @@ int madvise(void *at, size_t bytes, int advice)
     if (advice == MADV_WIPEONFORK && asked("wipe"))
         return refuse(EINVAL);
     return NEXT(madvise)(at, bytes, advice);
-}
-
-int mlock(const void *at, size_t bytes)
-{
-    return asked("lock") ? refuse(ENOMEM) : NEXT(mlock)(at, bytes);
 }
 
 /* Where the program is built for large files, so is this, and both mean fopen64(). */

@@ -83,7 +83,7 @@ check "--watch of openmetrics"   complains 2 "--watch does not go with" "$TOOL" 
 fake
 table() {
     diff - <(stats) <<END
-process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h
+process $pid (fake_process), p11-proxy 9.8.7 for 2:05 h
   module    /usr/lib/pkcs11/p11-proxy.so
   target    /usr/lib/target.so
   pool      filled by a background thread; mixed with the kernel's bytes
@@ -227,7 +227,7 @@ pid=$first
 if [[ $(id -u) == 0 ]]; then
     check "another user's"       complains 1 "cannot be read: it belongs to another user" as_someone "$TOOL" stats "$pid"
     fake as_someone
-    check "root sees all"        shows "process $pid (fake_process), p11-proxy 9.8.7 for 2.1 h"
+    check "root sees all"        shows "process $pid (fake_process), p11-proxy 9.8.7 for 2:05 h"
     check "their user sees them" says 0 "process $pid (" as_someone "$TOOL" stats
     check "and how many are not read" json 0 '.forbidden_processes > 0' as_someone "$TOOL" stats --json
     end_fake

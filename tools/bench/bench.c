@@ -7,14 +7,13 @@
 #include "base/clock.h"
 
 static const char help[] =
-    "usage: p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--simulate TIME]\n"
-    "                       [--json] [--plot FILE] [--module PATH]\n\n"
+    "usage: p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--json]\n"
+    "                       [--plot FILE] [--module PATH]\n\n"
     "Draws random bytes straight from the token's own module and through the proxy, in\n"
     "turns, and compares the two. Never logs in, never writes to the token.\n\n"
     "  --size BYTES     of one draw, 1 to 1048576 (32)\n"
     "  --threads N      that draw at the same time, 1 to 256 (1)\n"
     "  --seconds N      for how long in all, 1 to 3600 (4)\n"
-    "  --simulate TIME  let each call to the token take so much longer: 50us, 1ms, 1s at most\n"
     "  --json           for programs\n"
     "  --plot FILE      write a program for gnuplot, which draws the latencies\n"
     "  --module PATH    the proxy, from which the name of its configuration follows\n"
@@ -58,7 +57,10 @@ static bool bench(struct request *request, const struct common_options *common,
             }
         }
     } while (clock_exact_ns() < until_ns);
-    (common->json ? print_json : print_text)(request, drawn);
+    if (common->json)
+        print_json(drawn);
+    else
+        print_text(request, drawn);
     if (request->plot != NULL && !plot_write(request, drawn)) {
         message_set(message, "the plot cannot be written (%m): %s", request->plot);
         return false;
@@ -72,28 +74,12 @@ static bool parse_count(unsigned long *number, unsigned long most)
     return parse_number(optarg, 1, most, number, &rest) && *rest == '\0';
 }
 
-static bool parse_time(int64_t *ns)
-{
-    static const char *const units[] = {"us", "ms", "s"};
-    unsigned long number, unit_ns = 1000;
-    const char *rest;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++, unit_ns *= 1000) {
-        if (parse_number(optarg, 1, NS_PER_S / unit_ns, &number, &rest) &&
-            strcmp(rest, units[i]) == 0) {
-            *ns = (int64_t)(number * unit_ns);
-            return true;
-        }
-    }
-    return false;
-}
-
 int bench_command(int argc, char **argv)
 {
     static const struct option options[] = {
         {"size", required_argument, NULL, 's'},
         {"threads", required_argument, NULL, 't'},
         {"seconds", required_argument, NULL, 'n'},
-        {"simulate", required_argument, NULL, 'd'},
         {"plot", required_argument, NULL, 'p'},
         OPTION_MODULE,
         OPTION_JSON,
@@ -112,11 +98,9 @@ int bench_command(int argc, char **argv)
             wrong = "--threads is not a number from 1 to 256";
         else if (option == 'n' && !parse_count(&request.seconds, 3600))
             wrong = "--seconds is not a number from 1 to 3600";
-        else if (option == 'd' && !parse_time(&request.simulate_ns))
-            wrong = "--simulate is not a time like 50us or 1ms, at most 1s";
         else if (option == 'p')
             request.plot = optarg;
-        else if (strchr("stnd", option) == NULL)
+        else if (strchr("stn", option) == NULL)
             common_option(option, argv[0], help, &common);
         if (wrong != NULL)
             usage_error(argv[0], "%s: '%s'", wrong, optarg);

@@ -10,8 +10,7 @@ struct request {
     const struct config *config;
     char module_path[PATH_MAX]; /* of the proxy, absolute */
     unsigned long seconds;
-    int64_t simulate_ns; /* that the target is to take longer for each call; 0: none */
-    const char *plot;    /* a path; NULL: none */
+    const char *plot; /* a path; NULL: none */
 };
 
 enum operation {
@@ -54,7 +53,7 @@ bool measure_round(const struct request *request, enum way way, struct drawn *dr
 
 /* These print what was measured. */
 void print_text(const struct request *request, const struct drawn drawn[WAYS]);
-void print_json(const struct request *request, const struct drawn drawn[WAYS]);
+void print_json(const struct drawn drawn[WAYS]);
 
 /* Writes a program for gnuplot that draws the latencies of both. False, with errno, if it cannot be written. */
 bool plot_write(const struct request *request, const struct drawn drawn[WAYS]);

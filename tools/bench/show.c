@@ -73,13 +73,12 @@ static double floor_ns(void)
     return (double)(clock_exact_ns() - begin_ns) / CALLS;
 }
 
-void print_json(const struct request *request, const struct drawn drawn[WAYS])
+void print_json(const struct drawn drawn[WAYS])
 {
     struct json_object *document = json_object_new_object(), *pairs = json_object_new_object();
     double values[COLUMNS];
     json_add(document, "size", json_object_new_uint64(figures[FIGURE_LOAD].size_bytes));
     json_add(document, "threads", json_object_new_uint64(figures[FIGURE_LOAD].threads));
-    json_add(document, "simulate_ns", json_object_new_int64(request->simulate_ns));
     json_add(document, "token", json_text(drawn[STRAIGHT].label));
     for (int way = 0; way < WAYS; way++) {
         struct json_object *load = json_object_new_object();
@@ -104,19 +103,17 @@ void print_json(const struct request *request, const struct drawn drawn[WAYS])
     json_write(document);
 }
 
-static void put_load(FILE *out, const struct request *request)
+static void put_load(FILE *out)
 {
     const struct figure *load = &figures[FIGURE_LOAD];
     fprintf(out, "%lu bytes a draw, %lu thread%s", load->size_bytes, load->threads,
             load->threads == 1 ? "" : "s");
-    if (request->simulate_ns > 0)
-        fprintf(out, ", calls made %g ms slower", (double)request->simulate_ns / NS_PER_MS);
 }
 
 void print_text(const struct request *request, const struct drawn drawn[WAYS])
 {
     double loads[WAYS][COLUMNS], warm_ns = drawn[PROXIED].figures[FIGURE_SMALL].least_ns;
-    put_load(stdout, request);
+    put_load(stdout);
     fputs(", token '", stdout);
     put_plain(stdout, drawn[STRAIGHT].label);
     printf("'\n\n%-18s", "microseconds");
@@ -155,7 +152,7 @@ bool plot_write(const struct request *request, const struct drawn drawn[WAYS])
     if (out == NULL)
         return false;
     fputs("set title 'C\\_GenerateRandom, ", out);
-    put_load(out, request);
+    put_load(out);
     fputs("'\n"
           "set xlabel 'at most so many microseconds'\n"
           "set ylabel 'percent of the draws'\n"

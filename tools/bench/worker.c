@@ -4,7 +4,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,14 +11,11 @@
 
 enum {
     SLOTS_MOST = 64,
-    INTERFACES_MOST = 64,
     CLOCK_TRIES = 1000,
     BATCH_NS = 20 * 1000, /* calls are timed together until they take so long */
     BATCH_LEAST = 64,     /* fewer draws are over too soon to be timed */
     BURST_DRAWS = 1000,
-    WARM_UPS = 6, /* in which the proxy learns how many bytes it can ask the token for */
-    SLEEP_LEAST_NS =
-        200 * 1000 /* a sleeper wakes some 50 us late, so short waits are spent awake */
+    WARM_UPS = 6 /* in which the proxy learns how many bytes it can ask the token for */
 };
 
 static const int64_t SLICE_NS = 75 * NS_PER_MS; /* for a figure */
@@ -34,7 +30,6 @@ static struct {
     CK_SLOT_ID slot;
     CK_SESSION_HANDLE session; /* open all the time */
     int64_t clock_ns;          /* what reading the clock costs */
-    CK_C_GenerateRandom below; /* the target's own, if it is made slower */
 } own;
 
 /* The first one has the process's own session, because a token may permit but one. */
@@ -50,43 +45,6 @@ static struct worker_thread {
 
 /* Ends the process, and leaves a message that says why. */
 #define give_up(...) (message_set(&own.drawn->message, __VA_ARGS__), _exit(EXIT_FAILURE))
-
-/* The target's C_GenerateRandom, as a slower token would have it: callers wait at the same time. */
-static CK_RV slow_C_GenerateRandom(CK_SESSION_HANDLE session, CK_BYTE_PTR bytes, CK_ULONG len_bytes)
-{
-    int64_t delay_ns = own.request->simulate_ns, until_ns = clock_exact_ns() + delay_ns;
-    struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
-    while (delay_ns >= SLEEP_LEAST_NS &&
-           clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) != 0)
-        ;
-    while (clock_exact_ns() < until_ns)
-        ;
-    return own.below(session, bytes, len_bytes);
-}
-
-/* In place: the proxy asks the target for its tables itself. A page may have been made read-only after
- * loading; this process only draws and ends, so it stays writable. */
-static bool simulate_delay(const struct token_module *target)
-{
-    CK_INTERFACE interfaces[1 + INTERFACES_MOST] = {{.pFunctionList = target->list}};
-    CK_ULONG count = INTERFACES_MOST;
-    uintptr_t page_bytes = (uintptr_t)sysconf(_SC_PAGESIZE);
-    if (target->interfaces == NULL || target->interfaces(interfaces + 1, &count) != CKR_OK)
-        count = 0;
-    own.below = target->list->C_GenerateRandom;
-    for (CK_ULONG i = 0; i <= count && i <= INTERFACES_MOST; i++) {
-        /* All standard lists begin alike; a vendor's may be anything. */
-        CK_FUNCTION_LIST *list = interfaces[i].pFunctionList;
-        if (list == NULL || list->C_GenerateRandom != own.below)
-            continue;
-        uintptr_t at = (uintptr_t)&list->C_GenerateRandom & ~(page_bytes - 1);
-        uintptr_t end = (uintptr_t)(&list->C_GenerateRandom + 1);
-        if (mprotect((void *)at, end - at, PROT_READ | PROT_WRITE) != 0)
-            return false;
-        list->C_GenerateRandom = slow_C_GenerateRandom;
-    }
-    return true;
-}
 
 static int64_t cost_of_clock(void)
 {
@@ -230,28 +188,14 @@ static void find_slot(void)
     give_up("there is no token that makes random bytes; p11-proxy check says what to do");
 }
 
-/* There are modules that write their table anew each time that they are asked for it. */
-static void check_delay(void)
-{
-    static CK_BYTE bytes[4096]; /* too large for the pool */
-    int64_t begin_ns = clock_exact_ns();
-    own.list->C_GenerateRandom(own.session, bytes, sizeof bytes);
-    if (clock_exact_ns() - begin_ns < own.request->simulate_ns)
-        give_up("its C_GenerateRandom cannot be made slower");
-}
-
 /* In a child. */
 static void measure_all(void)
 {
     const struct request *request = own.request;
     const struct config *config = request->config;
-    bool is_straight = own.way == STRAIGHT, simulates = request->simulate_ns > 0, locks;
-    struct token_module module;
+    bool is_straight = own.way == STRAIGHT, locks;
     struct message message;
-    if (simulates &&
-        (token_load(&module, config->target, &message) != 0 || !simulate_delay(&module)))
-        give_up("its C_GenerateRandom cannot be made slower");
-    if (token_start(&module, is_straight ? config->target : request->module_path,
+    if (token_start(&own.list, is_straight ? config->target : request->module_path,
                     is_straight ? config->target_init : NULL, &locks, &message) != 0)
         give_up("%s", message.text);
     if (!locks && figures[FIGURE_LOAD].threads > 1)
@@ -259,17 +203,14 @@ static void measure_all(void)
     if (is_straight && token_is_started(request->module_path))
         give_up("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
                 "check says what to do");
-    own.list = module.list;
     find_slot();
-    if (simulates)
-        check_delay();
     for (int i = 0; i < WARM_UPS && !is_straight; i++)
         draw_figure(FIGURE_LOAD, /* counts= */ false);
     /* Where several threads do not work, the figures for them are left out. */
     for (int i = 0; i < FIGURES; i++)
         if (locks || figures[i].threads == 1)
             draw_figure(i, /* counts= */ true);
-    module.list->C_Finalize(NULL);
+    own.list->C_Finalize(NULL);
 }
 
 bool measure_round(const struct request *request, enum way way, struct drawn *drawn)

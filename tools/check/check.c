@@ -85,8 +85,7 @@ static const char *printed(void)
     return len > 0 ? text : "";
 }
 
-bool report_start(struct token_module *module, const char *what, const char *path,
-                  const char *reserved)
+bool report_start(CK_FUNCTION_LIST **list, const char *what, const char *path, const char *reserved)
 {
     struct message message;
     bool locks;
@@ -94,7 +93,7 @@ bool report_start(struct token_module *module, const char *what, const char *pat
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     report_stage("while it was loaded and started");
-    if (token_start(module, path, reserved, &locks, &message) == 0)
+    if (token_start(list, path, reserved, &locks, &message) == 0)
         return true;
     report_add(MARK_PROBLEM, what,
                "the %s %s%s\n"

@@ -23,7 +23,7 @@ void report_stage(const char *stage);
 
 /* In such a child: loads and starts the module at path, which what names: "target" or "proxy". False if that
  * fails, which is a problem. */
-bool report_start(struct token_module *module, const char *what, const char *path,
+bool report_start(CK_FUNCTION_LIST **list, const char *what, const char *path,
                   const char *reserved);
 
 /* What is looked at. */
@@ -39,11 +39,11 @@ void check_settings(void);
 /* The policy, what of it has no effect, and who may write its file. */
 void check_policy(void);
 
-/* The target's file, and the target itself, in a child: interfaces, slots, tokens, random bytes. */
+/* The target's file, and the target itself, in a child: slots, tokens, random bytes. */
 void check_target(void);
 
-/* The proxy's file and, if there is no problem yet, the proxy before the target, in a child: whether it starts, and
- * what it learns of the tokens. */
+/* The proxy's file and, if there is no problem yet, the proxy before the target, in a child: whether it starts, is of
+ * this version, and trusts the tokens' random bytes. */
 void check_proxy(void);
 
 /* What protects the pool here, and what does not. */

@@ -2,32 +2,11 @@
 #include "check/check.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/wipeonfork.h"
 
 enum { CPU_FLAGS_BYTES = 8192 };
-
-static void report_locking(size_t len_bytes)
-{
-    struct rlimit limit = {0};
-    void *memory =
-        mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory != MAP_FAILED && mlock(memory, len_bytes) == 0) {
-        report_add(MARK_OK, "machine", "the pool can be kept out of swap");
-    } else {
-        getrlimit(RLIMIT_MEMLOCK, &limit);
-        report_add(MARK_NOTE, "machine",
-                   "a pool of %zu KiB cannot be kept out of swap: the limit is %llu KiB\n"
-                   "raise the limit on locked memory (ulimit -l), make x-pool-size "
-                   "smaller, or encrypt the swap",
-                   len_bytes / 1024, (unsigned long long)limit.rlim_cur / 1024);
-    }
-    if (memory != MAP_FAILED)
-        munmap(memory, len_bytes);
-}
 
 /* Whether the processor says that it is a virtual one; on ARM and others the device tree does. */
 static bool is_virtual(void)
@@ -57,14 +36,6 @@ void check_machine(void)
                    "every request goes to the token\n"
                    "use Linux 4.14 or later, and no user-mode emulator");
     wipeonfork_unmap(page, 1);
-    if (config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER)
-        report_locking(config->pool_size_bytes);
-    if (config->pool_threads == CONFIG_THREADS_AUTO)
-        report_add(MARK_OK, "machine",
-                   "a background thread fills the pool in applications that permit one\n"
-                   "for a program that sandboxes itself after its first random bytes "
-                   "(unshare, setns, a system call filter), set x-pool-threads: never: "
-                   "a second thread makes some of these calls fail");
     if (config->pool_mix == CONFIG_MIX_KERNEL)
         report_add(MARK_OK, "machine",
                    "x-pool-mix: kernel makes the bytes of cloned machines differ");

@@ -14,7 +14,7 @@ enum { SLOTS_MOST = 64 };
 /* Long enough for a token of 20 ms to be asked for a few sizes. */
 static const int64_t DRAW_NS = 300 * NS_PER_MS;
 
-static void report_learned(const struct statistics_slot *slot)
+static void report_distrust(const struct statistics_slot *slot)
 {
     if (slot->pool.trust != HEALTH_OK)
         report_add(
@@ -22,15 +22,9 @@ static void report_learned(const struct statistics_slot *slot)
             "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
             "do not use its random bytes, nor keys that it generates; ask its maker",
             slot->token, slot->pool.trust == HEALTH_FAILED ? "fails" : "may fail soon");
-    else if (slot->pool.fills > 0)
-        report_add(MARK_OK, "token", "the pool asks token '%s' for %zu bytes in a call%s",
-                   slot->token, (size_t)slot->pool.chunk_bytes,
-                   slot->pool.chunk_bytes >= slot->pool.capacity_bytes / 2
-                       ? ""
-                       : ", because more was refused, was slow or was not needed");
 }
 
-static void report_all_learned(CK_FUNCTION_LIST *list)
+static void report_tokens(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
     CK_ULONG count = SLOTS_MOST;
@@ -52,20 +46,20 @@ static void report_all_learned(CK_FUNCTION_LIST *list)
                    "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
                    checked.module_path, checked.module_path);
     for (size_t slot = 0; own.count > 0 && slot < own.proxies[0].counters->slot_count; slot++)
-        report_learned(&own.proxies[0].counters->slots[slot]);
+        report_distrust(&own.proxies[0].counters->slots[slot]);
     counters_free(&own);
 }
 
 static void look(void)
 {
     const char *module_path = checked.module_path;
-    struct token_module module;
-    if (!report_start(&module, "proxy", module_path, NULL))
+    CK_FUNCTION_LIST *list;
+    if (!report_start(&list, "proxy", module_path, NULL))
         return;
     report_add(MARK_OK, "proxy", "the proxy starts: %s", module_path);
-    report_all_learned(module.list);
+    report_tokens(list);
     report_stage("in the proxy's C_Finalize");
-    module.list->C_Finalize(NULL);
+    list->C_Finalize(NULL);
 }
 
 void check_proxy(void)

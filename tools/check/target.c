@@ -1,4 +1,4 @@
-/* target.c - the target's file, and the target as an application meets it: interfaces, slots, tokens, random bytes. */
+/* target.c - the target's file, and the target as an application meets it: slots, tokens, random bytes. */
 #include "check/check.h"
 
 #include <stdlib.h>
@@ -6,35 +6,20 @@
 
 #include "base/clock.h"
 
-enum { INTERFACES_MOST = 64, SLOTS_MOST = 64, DRAW_BYTES = 32 };
+enum { SLOTS_MOST = 64, DRAW_BYTES = 32 };
 
 static const int64_t DRAW_NS = 10 * NS_PER_MS;
 
-static void report_library(const struct token_module *module, const char *path)
+static void report_library(CK_FUNCTION_LIST *list, const char *path)
 {
-    CK_INTERFACE interfaces[INTERFACES_MOST] = {0};
-    CK_ULONG count = INTERFACES_MOST;
     CK_INFO info = {0};
     char maker[sizeof info.manufacturerID + 1], library[sizeof info.libraryDescription + 1];
-    char offers[512] = "";
-    if (module->list->C_GetInfo(&info) == CKR_OK) {
-        token_text(maker, info.manufacturerID, sizeof info.manufacturerID);
-        token_text(library, info.libraryDescription, sizeof info.libraryDescription);
-        report_add(MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
-                   info.libraryVersion.major, info.libraryVersion.minor, maker, path);
-    }
-    if (module->interfaces == NULL || module->interfaces(interfaces, &count) != CKR_OK) {
-        interfaces[0] = (CK_INTERFACE){(CK_UTF8CHAR *)"PKCS 11", module->list, 0};
-        count = 1;
-    }
-    for (CK_ULONG i = 0; i < count && i < INTERFACES_MOST; i++) {
-        const CK_VERSION *version = interfaces[i].pFunctionList;
-        size_t used = strlen(offers);
-        if (version != NULL && interfaces[i].pInterfaceName != NULL)
-            snprintf(offers + used, sizeof offers - used, "%s%s %d.%d", used > 0 ? ", " : "",
-                     (const char *)interfaces[i].pInterfaceName, version->major, version->minor);
-    }
-    report_add(MARK_OK, "target", "the target offers %s", offers);
+    if (list->C_GetInfo(&info) != CKR_OK)
+        return;
+    token_text(maker, info.manufacturerID, sizeof info.manufacturerID);
+    token_text(library, info.libraryDescription, sizeof info.libraryDescription);
+    report_add(MARK_OK, "target", "the target is %s %d.%d of %s: %s", library,
+               info.libraryVersion.major, info.libraryVersion.minor, maker, path);
 }
 
 CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, double *mean_ns)
@@ -136,14 +121,14 @@ static void report_slots(CK_FUNCTION_LIST *list)
 static void look(void)
 {
     const struct config *config = checked.config;
-    struct token_module module;
-    if (!report_start(&module, "target", config->target, config->target_init))
+    CK_FUNCTION_LIST *list;
+    if (!report_start(&list, "target", config->target, config->target_init))
         return;
     report_stage("after C_Initialize");
-    report_library(&module, config->target);
-    report_slots(module.list);
+    report_library(list, config->target);
+    report_slots(list);
     report_stage("in C_Finalize");
-    module.list->C_Finalize(NULL);
+    list->C_Finalize(NULL);
 }
 
 void check_target(void)

@@ -35,19 +35,6 @@ static void put_number(uint64_t value)
     printf("%*s", NUMBER_WIDTH, number(text, value));
 }
 
-/* "12.3 ms", "2.1 h". */
-static void put_duration(double seconds)
-{
-    static const struct {
-        const char *word;
-        double seconds;
-    } units[] = {{"d", 86400}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}};
-    size_t unit = 0;
-    while (unit < sizeof units / sizeof units[0] - 1 && seconds < units[unit].seconds)
-        unit++;
-    printf("%.1f %s", seconds / units[unit].seconds, units[unit].word);
-}
-
 static void put_label(const char *label)
 {
     printf("    %-*s", LABEL_WIDTH, label);
@@ -113,11 +100,10 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
     if (!any)
         return;
     if (pool->trust != HEALTH_OK)
-        printf("    %s%s%s\n", wants_colour() ? "\033[1;31m" : "",
+        printf("    %s\n",
                pool->trust == HEALTH_SUSPECT
                    ? "SUSPECT: its last random bytes failed the health test"
-                   : "FAILED the health test twice in a row: no random bytes until C_Finalize",
-               wants_colour() ? "\033[0m" : "");
+                   : "FAILED the health test twice in a row: no random bytes until C_Finalize");
     put_label("");
     printf("%*s", NUMBER_WIDTH, "calls");
     if (before != NULL)
@@ -145,12 +131,12 @@ static void put_head(const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
-    bool pool = (counters->flags & STATISTICS_POOL), coloured = wants_colour();
+    uint64_t minutes = now_s > started_s ? (now_s - started_s) / 60 : 0;
+    bool pool = (counters->flags & STATISTICS_POOL);
     char text[NUMBER_BYTES];
-    printf("%sprocess %ld (%s)%s, p11-proxy %s for ", coloured ? "\033[1m" : "", (long)proxy->pid,
-           proxy->program, coloured ? "\033[0m" : "", counters->version);
-    put_duration(now_s > started_s ? (double)(now_s - started_s) : 1);
-    printf("\n  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s", counters->module,
+    printf("process %ld (%s), p11-proxy %s for %" PRIu64 ":%02u h\n", (long)proxy->pid,
+           proxy->program, counters->version, minutes / 60, (unsigned)(minutes % 60));
+    printf("  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s", counters->module,
            counters->target,
            !pool                                   ? "off"
            : (counters->flags & STATISTICS_THREAD) ? "filled by a background thread"
