@@ -7,50 +7,32 @@
 
 #include "target.h"
 
-enum { INTERFACES_MOST = 128, PLAIN_BYTES = (FUNCTIONS_2_40 + 1) * sizeof(void *) };
+enum { INTERFACES_MOST = 128 };
 
-/* What functions.def says of a call with a mechanism. */
-struct mechanism_call {
-    CK_OBJECT_HANDLE used;
-    const CK_ATTRIBUTE *templates[2];
-    CK_ULONG counts[2];
-    CK_OBJECT_HANDLE *results[2];
-    const CK_BYTE *data;
-    CK_ULONG data_bytes;
-};
-/* The others leave nothing open. */
-enum {
-    OPERATIONS = CKF_ENCRYPT | CKF_DECRYPT | CKF_DIGEST | CKF_SIGN | CKF_SIGN_RECOVER | CKF_VERIFY |
-                 CKF_VERIFY_RECOVER | CKF_MESSAGE_ENCRYPT | CKF_MESSAGE_DECRYPT | CKF_MESSAGE_SIGN |
-                 CKF_MESSAGE_VERIFY
-};
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
-static void begins(struct call *call, CK_FLAGS purpose, const CK_MECHANISM *mechanism,
-                   const struct mechanism_call *with)
-{
-    call->part = BEGINS;
-    call->purpose = purpose & OPERATIONS;
-    call->mechanism = mechanism;
-    memcpy(call->results, with->results, sizeof with->results);
-}
+#define EXPORT __attribute__((visibility("default")))
+#ifdef WITHOUT_INTERFACES
+#define EXPORT_UNLESS_PLAIN
+#else
+#define EXPORT_UNLESS_PLAIN EXPORT
+#endif
+EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList);
+EXPORT_UNLESS_PLAIN CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList,
+                                             CK_ULONG_PTR pulCount);
+EXPORT_UNLESS_PLAIN CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                                         CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
 
-static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_ULONG data_bytes,
-                  const CK_BYTE *output)
-{
-    call->part = TAKES;
-    call->purpose = purpose;
-    call->data = data;
-    call->data_bytes = data_bytes;
-    call->output = output;
-}
-
-#define NOTE_CALL()           (void)0
-#define NOTE_LOGIN(user_type) (void)0
-#define NOTE_MECH(purpose, ...)                                                                    \
-    begins(&call, purpose, pMechanism, &(const struct mechanism_call){__VA_ARGS__})
-#define NOTE_EDIT(object, template, count)           call.part = CHANGES
-#define NOTE_STEP(output)                            takes(&call, /* purpose= */ 0, NULL, 0, output)
-#define NOTE_DATA(purpose, data, data_bytes, output) takes(&call, purpose, data, data_bytes, output)
+/* What functions.def says of a call. */
+#define NOTE_CALL()           .part = NO_PART
+#define NOTE_LOGIN(user_type) .part = NO_PART
+#define NOTE_MECH(what_for, ...)                                                                   \
+    .part = BEGINS, .purpose = (what_for)&OPERATIONS, .mechanism = pMechanism, .with = {__VA_ARGS__}
+#define NOTE_EDIT(object, template, count) .part = CHANGES
+#define NOTE_STEP(gives)                   .part = TAKES, .output = (gives)
+#define NOTE_DATA(what_for, bytes, count, gives)                                                   \
+    .part = TAKES, .purpose = (what_for), .output = (gives),                                       \
+    .with = {.data = (bytes), .data_bytes = (count)}
 
 /* in_240_C_Sign() and so on. */
 #define VALUE(pair)              VALUE_ pair
@@ -60,15 +42,14 @@ static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_U
 #define PASTE(a, b, c)           PASTE_(a, b, c)
 #define PASTE_(a, b, c)          a##_##b##_##c
 #define IN(name)                 PASTE(in, VERSION, name)
-#define DEFINE(name, more, ...)                                                                    \
+#define DEFINE(name, note, ...)                                                                    \
     static CK_RV IN(name)(PARAMS(__VA_ARGS__))                                                     \
     {                                                                                              \
-        struct call call = {.seen = {.function = FUNCTION_##name,                                  \
-                                     .list = VERSION,                                              \
-                                     .arguments = {P11_EACH(VALUE, __VA_ARGS__)}},                 \
-                            .subject = NAME_OF_FIRST(__VA_ARGS__, )};                              \
-        more;                                                                                      \
-        return target_call(&call);                                                                 \
+        return target_call(&(struct call){.seen = {.function = FUNCTION_##name,                    \
+                                                   .list = VERSION,                                \
+                                                   .arguments = {P11_EACH(VALUE, __VA_ARGS__)}},   \
+                                          .subject = NAME_OF_FIRST(__VA_ARGS__, ),                 \
+                                          note});                                                  \
     }
 
 #define VERSION 240
@@ -81,83 +62,70 @@ static void takes(struct call *call, CK_FLAGS purpose, const CK_BYTE *data, CK_U
 #define LIST    list_302
 #include "one_list.h"
 
-static bool is_without(const char *name)
+static bool is_among(const char *name, const char *names)
 {
-    const char *at = script_now()->without;
     size_t len = strlen(name);
-    if (at != NULL && strstr(at, "all") != NULL)
-        return true;
-    while (at != NULL && (at = strstr(at, name)) != NULL) {
+    for (const char *at = names; at != NULL && (at = strstr(at, name)) != NULL; at += len)
         if (at[len] == ' ' || at[len] == '\0')
             return true;
-        at += len;
-    }
     return false;
 }
-
-EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList);
-#ifndef WITHOUT_INTERFACES
-EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount);
-EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags);
-#endif
 
 /* In a plain list, the functions are those of 2.40 whatever it says. */
 static void fill(struct p11_functions *list, const char *said, bool is_plain)
 {
     unsigned major = 2;
     unsigned minor = 40;
+    const char *without = script_now()->without;
+    bool without_all = is_among("all", without);
     sscanf(said, "%u.%u", &major, &minor);
     *list = major < 3 || is_plain ? list_240 : minor < 2 ? list_300 : list_302;
     list->version = (CK_VERSION){(CK_BYTE)major, (CK_BYTE)minor};
-    list->C_GetFunctionList = C_GetFunctionList;
 #define P11_UPTO 302
 #define ROW(name, ...)                                                                             \
-    if (is_without(#name))                                                                         \
+    if (without_all || is_among(#name, without))                                                   \
         list->name = NULL;
 #include "functions.def"
-#ifndef WITHOUT_INTERFACES
+    list->C_GetFunctionList = C_GetFunctionList;
     if (list->C_GetInterface != NULL)
         list->C_GetInterface = C_GetInterface;
     if (list->C_GetInterfaceList != NULL)
         list->C_GetInterfaceList = C_GetInterfaceList;
-#endif
 }
 
 /* Right before a page that faults, so that a module that reads on because of the version crashes. */
-static struct p11_functions *put_before_the_end(const struct p11_functions *list)
+static struct p11_functions *make_plain(void)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *memory = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED || mprotect(memory + page, page, PROT_NONE) != 0)
+    const char *said = script_now()->plain;
+    size_t plain_bytes = (FUNCTIONS_2_40 + 1) * sizeof(void *);
+    struct p11_functions list;
+    char *memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + PAGE, PAGE, PROT_NONE) != 0)
         abort();
-    return memcpy(memory + page - PLAIN_BYTES, list, PLAIN_BYTES);
+    fill(&list, said != NULL ? said : "2.40", /* is_plain= */ true);
+    return memcpy(memory + PAGE - plain_bytes, &list, plain_bytes);
 }
 
 static struct p11_functions *plain;
 
 EXPORT CK_RV C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList)
 {
-    struct p11_functions list;
-    const char *said = script_now()->plain;
     if (ppFunctionList == NULL)
         return CKR_ARGUMENTS_BAD;
-    if (plain == NULL) {
-        fill(&list, said != NULL ? said : "2.40", /* is_plain= */ true);
-        plain = put_before_the_end(&list);
-    }
+    if (plain == NULL)
+        plain = make_plain();
     *ppFunctionList = (CK_FUNCTION_LIST_PTR)plain;
     return CKR_OK;
 }
 
 __attribute__((destructor)) static void unmap_plain(void)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (plain != NULL)
-        munmap((char *)plain + PLAIN_BYTES - page, 2 * page);
+        munmap((void *)((uintptr_t)plain / PAGE * PAGE), 2 * PAGE);
 }
 
 static struct p11_functions lists[INTERFACES_MOST];
+static CK_INTERFACE interfaces[INTERFACES_MOST];
 static CK_ULONG interface_count;
 
 /* What stands there afterwards says that it did its work, and does not. */
@@ -176,53 +144,46 @@ void lists_change(void)
         lists[i].C_GetSessionInfo = exchanged;
 }
 
-#ifndef WITHOUT_INTERFACES
-static CK_INTERFACE interfaces[INTERFACES_MOST];
-
 /* What a vendor's list looks like is the vendor's business. */
-static const char *const vendor_list[] = {"whatever the vendor likes"};
-
 static void add_interface(const char *said)
 {
-    bool vendor = strcmp(said, "vendor") == 0;
+    static const char *const vendor_list[] = {"whatever the vendor likes"};
+    bool is_vendor = strcmp(said, "vendor") == 0;
+    bool is_named = strcmp(said, "null-name") != 0;
+    bool has_list = strcmp(said, "null-list") != 0;
     if (interface_count == INTERFACES_MOST)
         abort();
+    void *list = is_vendor ? (void *)vendor_list : &lists[interface_count];
     fill(&lists[interface_count], said, /* is_plain= */ false);
-    interfaces[interface_count] = (CK_INTERFACE){
-        .pInterfaceName = (CK_UTF8CHAR_PTR)(vendor ? "Vendor scripted" : "PKCS 11"),
-        .pFunctionList = vendor ? (void *)vendor_list : &lists[interface_count],
-        .flags = !vendor && strpbrk(said, "0123456789") == said && strchr(said, 'f') != NULL
-                     ? CKF_INTERFACE_FORK_SAFE
-                     : 0};
-    if (strcmp(said, "null-list") == 0)
-        interfaces[interface_count].pFunctionList = NULL;
-    if (strcmp(said, "null-name") == 0)
-        interfaces[interface_count].pInterfaceName = NULL;
-    interface_count++;
+    interfaces[interface_count++] =
+        (CK_INTERFACE){.pInterfaceName = (CK_UTF8CHAR_PTR)(is_vendor  ? "Vendor scripted"
+                                                           : is_named ? "PKCS 11"
+                                                                      : NULL),
+                       .pFunctionList = has_list ? list : NULL,
+                       .flags = said[strlen(said) - 1] == 'f' ? CKF_INTERFACE_FORK_SAFE : 0};
 }
 
 static void make_interfaces(void)
 {
     const struct script *script = script_now();
-    char *words = strdup(script->interfaces != NULL ? script->interfaces : "2.40");
+    char words[SCRIPT_BYTES];
     char *rest = NULL;
-    if (words == NULL)
-        abort();
+    if (interface_count != 0)
+        return;
+    strcpy(words, script->interfaces != NULL ? script->interfaces : "2.40");
     for (unsigned long i = 0; i < script->many_interfaces; i++)
         add_interface("vendor");
     for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         add_interface(word);
-    free(words);
 }
 
-EXPORT CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
+CK_RV C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount)
 {
     const struct script *script = script_now();
     if (pulCount == NULL)
         return CKR_ARGUMENTS_BAD;
     CK_ULONG room = *pulCount;
-    if (interface_count == 0)
-        make_interfaces();
+    make_interfaces();
     if (pInterfacesList == NULL || !script->count_as_passed)
         *pulCount = interface_count + (pInterfacesList != NULL ? script->count_lies : 0);
     if (pInterfacesList == NULL)
@@ -246,13 +207,12 @@ static bool fits(const CK_INTERFACE *interface, const CK_UTF8CHAR *name, const C
     return (interface->flags & flags) == flags;
 }
 
-EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
-                            CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
+CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion,
+                     CK_INTERFACE_PTR_PTR ppInterface, CK_FLAGS flags)
 {
     if (ppInterface == NULL)
         return CKR_ARGUMENTS_BAD;
-    if (interface_count == 0)
-        make_interfaces();
+    make_interfaces();
     for (CK_ULONG i = 0; i < interface_count; i++)
         if (fits(&interfaces[i], pInterfaceName, pVersion, flags)) {
             *ppInterface = &interfaces[i];
@@ -260,4 +220,3 @@ EXPORT CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVers
         }
     return CKR_FUNCTION_FAILED;
 }
-#endif

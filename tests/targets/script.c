@@ -23,11 +23,6 @@ _Noreturn static void reject(const char *at)
     abort();
 }
 
-static void skip_spaces(const char **at)
-{
-    *at += strspn(*at, " \t");
-}
-
 /* Goes on behind the words if they come next. */
 static bool says(const char **at, const char *words)
 {
@@ -35,9 +30,14 @@ static bool says(const char **at, const char *words)
     if (strncmp(*at, words, len) != 0 ||
         (isalnum((unsigned char)words[len - 1]) && isalnum((unsigned char)(*at)[len])))
         return false;
-    *at += len;
-    skip_spaces(at);
+    *at += len + strspn(*at + len, " \t");
     return true;
+}
+
+static void must_say(const char **at, const char *words)
+{
+    if (!says(at, words))
+        reject(*at);
 }
 
 static unsigned long number(const char **at)
@@ -46,25 +46,58 @@ static unsigned long number(const char **at)
     unsigned long value = strtoul(*at, &end, 0);
     if (end == *at)
         reject(*at);
-    *at = end;
-    return value;
-}
-
-static unsigned long plain_number(const char **at)
-{
-    unsigned long value = number(at);
-    skip_spaces(at);
+    *at = end + strspn(end, " \t");
     return value;
 }
 
 static unsigned long duration_ns(const char **at)
 {
     unsigned long value = number(at);
-    return says(at, "ns")   ? value
-           : says(at, "us") ? value * 1000
-           : says(at, "ms") ? value * 1000000
-           : says(at, "s")  ? value * 1000000000
-                            : (reject(*at), 0);
+    if (says(at, "us"))
+        value *= 1000;
+    else if (says(at, "ms"))
+        value *= 1000 * 1000;
+    else if (says(at, "s"))
+        value *= 1000 * 1000 * 1000;
+    else
+        must_say(at, "ns");
+    return value;
+}
+
+/* Words with a number behind them, or a word that stands for 1, and where that is kept. */
+struct field {
+    const char *words;
+    size_t place;
+    bool has_number;
+};
+
+static const struct field settings[] = {
+#define SETTING(field, words, value) {words, offsetof(struct script, field), true},
+#include "settings.def"
+    {NULL, 0, false}};
+
+static const struct field conditions[] = {
+    {"over", offsetof(struct statement, over), true},
+    {"under", offsetof(struct statement, under), true},
+    {"in slot", offsetof(struct statement, slot), true},
+    {"by filler", offsetof(struct statement, by_filler), false},
+    {"by callers", offsetof(struct statement, by_callers), false},
+    {"read-only", offsetof(struct statement, read_only), false},
+    {"locking", offsetof(struct statement, locking), false},
+    {NULL, 0, false}};
+
+/* False if none of the fields is said. */
+static bool read_field(const char **at, const struct field *field, void *into)
+{
+    while (field->words != NULL && !says(at, field->words))
+        field++;
+    if (field->words == NULL)
+        return false;
+    unsigned long value = !field->has_number || **at == '\0' ? 1
+                          : says(at, "none")                 ? NONE
+                                                             : number(at);
+    memcpy((char *)into + field->place, &value, sizeof value);
+    return true;
 }
 
 static unsigned function_of(const char **at)
@@ -72,30 +105,8 @@ static unsigned function_of(const char **at)
     for (unsigned i = 0; i < FUNCTIONS; i++)
         if (says(at, function_names[i]))
             return i;
-    if (!says(at, "any"))
-        reject(*at);
+    must_say(at, "any");
     return ANY_FUNCTION;
-}
-
-static void read_conditions(const char **at, struct statement *made)
-{
-    while (!says(at, ":"))
-        if (says(at, "over"))
-            made->over = plain_number(at) + 1;
-        else if (says(at, "under"))
-            made->under = plain_number(at);
-        else if (says(at, "in slot"))
-            made->slot = plain_number(at);
-        else if (says(at, "by filler"))
-            made->by_filler = true;
-        else if (says(at, "by callers"))
-            made->by_callers = true;
-        else if (says(at, "read-only"))
-            made->read_only = true;
-        else if (says(at, "locking"))
-            made->locking = true;
-        else
-            reject(*at);
 }
 
 static void read_effect(const char **at, struct statement *made)
@@ -103,73 +114,63 @@ static void read_effect(const char **at, struct statement *made)
     static const struct {
         const char *words;
         enum effect effect;
-    } effects[] = {{"ok", DOES_ITS_WORK},     {"fail", FAILS},      {"write half", WRITES_HALF},
-                   {"write", WRITES_SOME},    {"stuck", IS_STUCK},  {"repeat", REPEATS},
-                   {"call back", CALLS_BACK}, {"last", LASTS},      {"hold first", HOLDS_FIRST},
-                   {"hold", HOLDS},           {NULL, DOES_ITS_WORK}};
-    unsigned i = 0;
-    while (effects[i].words != NULL && !says(at, effects[i].words))
+    } effects[] = {{"ok", DOES_ITS_WORK},       {"fail", FAILS},
+                   {"write half", WRITES_HALF}, {"write", WRITES_SOME},
+                   {"stuck", IS_STUCK},         {"repeat", REPEATS},
+                   {"call back", CALLS_BACK},   {"last", LASTS},
+                   {"hold first", HOLDS_FIRST}, {"hold", HOLDS}};
+    size_t i = 0;
+    while (i < sizeof effects / sizeof *effects && !says(at, effects[i].words))
         i++;
-    if (effects[i].words == NULL)
+    if (i == sizeof effects / sizeof *effects)
         reject(*at);
     made->effect = effects[i].effect;
     made->matter = made->effect < LASTS   ? MATTER_WORK
                    : made->effect < HOLDS ? MATTER_TIME
                                           : MATTER_HOLD;
     if (made->effect == FAILS || made->effect == WRITES_SOME)
-        made->value = plain_number(at);
+        made->value = number(at);
     if (made->effect == LASTS)
         made->value = duration_ns(at);
     if (made->effect == LASTS && says(at, "and")) {
         made->for_a_byte = duration_ns(at);
-        if (!says(at, "a byte"))
-            reject(*at);
+        must_say(at, "a byte");
     }
 }
 
 static void read_statement(const char **at, struct statement *made)
 {
-    *made = (struct statement){.function = function_of(at), .under = NONE, .slot = NONE};
-    read_conditions(at, made);
+    *made = (struct statement){
+        .function = function_of(at), .over = NONE, .under = NONE, .slot = NONE, .times = NONE};
+    while (read_field(at, conditions, made))
+        continue;
+    must_say(at, ":");
     read_effect(at, made);
-    made->times = NONE;
     if (says(at, "once"))
         made->times = 1;
     else if (says(at, "twice"))
         made->times = 2;
     else if (**at != '\0') {
-        made->times = plain_number(at);
-        if (!says(at, "times"))
-            reject(*at);
+        made->times = number(at);
+        must_say(at, "times");
     }
 }
 
 static void read_one(const char *at, struct script *script)
 {
-    const char **text = NULL;
-    skip_spaces(&at);
-    if (*at == '\0')
-        return;
-#define SETTING(field, words, value)                                                               \
-    if (says(&at, words)) {                                                                        \
-        script->field = *at == '\0' ? 1 : says(&at, "none") ? NONE : plain_number(&at);            \
-        if (*at != '\0')                                                                           \
-            reject(at);                                                                            \
-        return;                                                                                    \
-    }
-#include "settings.def"
+    at += strspn(at, " \t");
     if (says(&at, "interfaces"))
-        text = &script->interfaces;
+        script->interfaces = at;
     else if (says(&at, "plain"))
-        text = &script->plain;
+        script->plain = at;
     else if (says(&at, "without"))
-        text = &script->without;
-    if (text != NULL)
-        *text = at;
-    else {
-        if (script->statement_count == STATEMENTS_MOST)
-            reject(at);
-        read_statement(&at, &script->statements[script->statement_count++]);
+        script->without = at;
+    else if (*at != '\0') {
+        if (!read_field(&at, settings, script)) {
+            if (script->statement_count == STATEMENTS_MOST)
+                reject(at);
+            read_statement(&at, &script->statements[script->statement_count++]);
+        }
         if (*at != '\0')
             reject(at);
     }
@@ -206,25 +207,21 @@ const struct script *script_now(void)
     return made;
 }
 
-static bool asks_for_locking(const struct call *call)
-{
-    const CK_C_INITIALIZE_ARGS *args = (const void *)call->seen.arguments[0];
-    return args != NULL && (args->flags & CKF_OS_LOCKING_OK) != 0;
-}
-
 static bool fits(const struct statement *said, const struct call *call)
 {
+    const uintptr_t *with = call->seen.arguments;
     if (said->function != ANY_FUNCTION && said->function != call->seen.function)
         return false;
-    if (call->seen.bytes < said->over || call->seen.bytes >= said->under)
+    if ((said->over != NONE && call->seen.bytes <= said->over) || call->seen.bytes >= said->under)
         return false;
     if (said->slot != NONE && said->slot != call->slot_id)
         return false;
     if (call->seen.by_filler ? said->by_callers : said->by_filler)
         return false;
-    if (said->read_only && (call->seen.arguments[1] & CKF_RW_SESSION) != 0)
+    if (said->read_only && (with[1] & CKF_RW_SESSION) != 0)
         return false;
-    return !said->locking || asks_for_locking(call);
+    return !said->locking ||
+           (with[0] != 0 && (((CK_C_INITIALIZE_ARGS *)with[0])->flags & CKF_OS_LOCKING_OK) != 0);
 }
 
 void script_settle(struct call *call)

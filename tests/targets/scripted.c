@@ -20,16 +20,16 @@
 
 struct target_shared *shared;
 
-static void fill_shared(const char *script)
-{
-    shared->keyring = (struct keyring)KEYRING_AT_FIRST;
-    size_t len = script != NULL ? strlen(script) : 0;
-    if (len >= SCRIPT_BYTES)
-        abort();
-    if (len != 0)
-        memcpy(shared->script, script, len);
-    atomic_store(&shared->script_end, (unsigned)len);
-}
+/* An RSA key of 2048 bits. */
+static const struct keyring at_first = {
+    .mechanisms = {CKM_RSA_PKCS, CKM_SHA256, CKM_MD5, CKM_AES_CBC},
+    .count = 4,
+    .info = {128, 4096, CKF_SIGN | CKF_DIGEST},
+    .key_type = CKK_RSA,
+    .attribute = CKA_MODULUS,
+    .value = {0x80},
+    .value_bytes = 2048 / 8,
+    .cancel_answer = CKR_FUNCTION_NOT_SUPPORTED};
 
 __attribute__((constructor)) static void map_shared(void)
 {
@@ -44,8 +44,12 @@ __attribute__((constructor)) static void map_shared(void)
     if (fd >= 0)
         close(fd);
     shared = memory;
-    if (path == NULL)
-        fill_shared(getenv("TARGET_SCRIPT"));
+    const char *script = path == NULL ? getenv("TARGET_SCRIPT") : NULL;
+    if (script != NULL)
+        atomic_store(&shared->script_end,
+                     (unsigned)snprintf(shared->script, SCRIPT_BYTES, "%s", script) % SCRIPT_BYTES);
+    if (shared->keyring.count == 0)
+        shared->keyring = at_first;
 }
 
 __attribute__((destructor)) static void unmap_shared(void)
@@ -121,19 +125,65 @@ static void log_call(struct call *call, CK_RV rv)
     atomic_store_explicit(&shared->log[place].is_written, true, memory_order_release);
 }
 
+static const struct {
+    work_fn *work;
+    bool in_order;
+} works[FUNCTIONS] = {
+#define WORK(name, work)     [FUNCTION_##name] = {work, false}
+#define IN_ORDER(name, work) [FUNCTION_##name] = {work, true}
+    WORK(C_Initialize, initialize),
+    WORK(C_Finalize, finalize),
+    WORK(C_GetInfo, get_info),
+    WORK(C_GetSlotList, get_slot_list),
+    WORK(C_GetSlotInfo, get_slot_info),
+    WORK(C_GetTokenInfo, get_token_info),
+    WORK(C_GetMechanismList, get_mechanism_list),
+    WORK(C_GetMechanismInfo, get_mechanism_info),
+    WORK(C_WaitForSlotEvent, wait_for_slot_event),
+    IN_ORDER(C_InitToken, init_token),
+    IN_ORDER(C_OpenSession, open_session),
+    IN_ORDER(C_CloseSession, close_session),
+    IN_ORDER(C_CloseAllSessions, close_all_sessions),
+    WORK(C_GetSessionInfo, get_session_info),
+    IN_ORDER(C_Login, log_in),
+    IN_ORDER(C_LoginUser, log_in),
+    IN_ORDER(C_Logout, log_out),
+    WORK(C_GetAttributeValue, get_attribute_value),
+    WORK(C_SeedRandom, seed_random),
+    WORK(C_GenerateRandom, generate_random),
+    WORK(C_SessionCancel, session_cancel)};
+
+static void count_in_keyring(struct keyring *keyring, const struct call *call)
+{
+    keyring->calls += call->part == BEGINS || call->part == CHANGES;
+    keyring->data_calls += call->part == TAKES && call->with.data != NULL;
+    keyring->reads += call->seen.function == FUNCTION_C_GetAttributeValue;
+    keyring->destroyed += call->seen.function == FUNCTION_C_DestroyObject;
+}
+
 static CK_RV do_work(struct call *call)
 {
-    CK_RV rv;
+    enum function function = call->seen.function;
     const struct statement *said = call->course[MATTER_WORK];
+    work_fn *work = works[function].work;
     if (said != NULL && said->effect == FAILS)
         return said->value;
     if (said != NULL && said->effect == CALLS_BACK)
         atomic_load (&shared->calls_back)();
-    if (life_knows(call, &rv))
-        return rv;
-    if (!life_is_initialized())
+    if (function != FUNCTION_C_Initialize && !life_is_initialized())
         return CKR_CRYPTOKI_NOT_INITIALIZED;
-    return token_knows(call, &rv) || work_knows(call, &rv) ? rv : CKR_OK;
+    CK_RV rv = token_check_subject(call);
+    if (rv != CKR_OK)
+        return rv;
+    if (call->script->keyring)
+        count_in_keyring(&shared->keyring, call);
+    if (work == NULL && call->part == BEGINS)
+        work = begin_operation;
+    if (work == NULL && call->part == TAKES)
+        work = continue_operation;
+    if (works[function].in_order)
+        return token_in_order(work, call);
+    return work != NULL ? work(call) : CKR_OK;
 }
 
 CK_RV target_call(struct call *call)

@@ -59,7 +59,8 @@ struct target_counts {
     atomic_uint failed;
 };
 
-/* Mechanisms and keys, which a test may change. Where only the script's "keyring" says so, it is not written to. */
+/* Mechanisms and keys, which a test may change once the target is loaded. The target writes to it only if the script
+ * says "keyring". */
 struct keyring {
     CK_MECHANISM_TYPE mechanisms[KEYRING_MECHANISMS];
     CK_ULONG count;
@@ -83,14 +84,6 @@ struct keyring {
     unsigned reads; /* of attributes */
     unsigned destroyed;
 };
-
-/* An RSA key of 2048 bits. */
-#define KEYRING_AT_FIRST                                                                           \
-    {                                                                                              \
-        .mechanisms = {CKM_RSA_PKCS, CKM_SHA256, CKM_MD5, CKM_AES_CBC}, .count = 4,                \
-        .info = {128, 4096, CKF_SIGN | CKF_DIGEST}, .key_type = CKK_RSA, .attribute = CKA_MODULUS, \
-        .value = {0x80}, .value_bytes = 2048 / 8, .cancel_answer = CKR_FUNCTION_NOT_SUPPORTED      \
-    }
 
 struct target_shared {
     /* It only grows while a target may read it; the upper bits of its end count how often it began anew. */

@@ -26,8 +26,7 @@
 
 #include "scripted.h"
 
-#define NONE   ULONG_MAX
-#define EXPORT __attribute__((visibility("default")))
+#define NONE ULONG_MAX
 
 enum effect {
     DOES_ITS_WORK,
@@ -49,8 +48,8 @@ enum { ANY_FUNCTION = FUNCTIONS };
 
 struct statement {
     unsigned function;
-    unsigned long over, under, slot; /* slot NONE: any */
-    bool by_filler, by_callers, read_only, locking;
+    unsigned long over, under, slot; /* NONE: any */
+    unsigned long by_filler, by_callers, read_only, locking;
     enum matter matter;
     enum effect effect;
     unsigned long value;      /* code, bytes or nanoseconds */
@@ -73,21 +72,28 @@ enum part { NO_PART, BEGINS, CHANGES, TAKES };
 #define ALWAYS ((const CK_BYTE *)1) /* its row has no output, */
 #define NEVER  ((const CK_BYTE *)2) /* and does not end the operation */
 
+/* The purposes that leave an operation open: CKF_ENCRYPT to CKF_VERIFY_RECOVER, and those of messages. */
+enum { OPERATIONS = 0x7f1e };
+
 struct call {
     struct target_call seen;
     const char *subject; /* the first parameter's name */
     enum part part;
     CK_FLAGS purpose; /* 0: any */
     const CK_MECHANISM *mechanism;
-    CK_OBJECT_HANDLE *results[2];
-    const CK_BYTE *data;
-    CK_ULONG data_bytes;
     const CK_BYTE *output;
+    struct { /* as functions.def names them */
+        CK_OBJECT_HANDLE used;
+        const CK_ATTRIBUTE *templates[2];
+        CK_ULONG counts[2];
+        CK_OBJECT_HANDLE *results[2];
+        const CK_BYTE *data;
+        CK_ULONG data_bytes;
+    } with;
 
     /* Found out on the way. */
     const struct script *script;
-    CK_SLOT_ID slot_id;
-    unsigned token;
+    CK_SLOT_ID slot_id;                      /* NONE: none is named, or no session is */
     const struct statement *course[MATTERS]; /* NULL: nothing is said */
 };
 
@@ -105,11 +111,6 @@ CK_RV target_call(struct call *call);
 /* Something that no module in front of this target may do. Noted once, for the test to find. */
 void complain(const char *what, const struct call *call);
 
-/* Work: false if the call is none of that file's. What none of them knows is answered with CKR_OK. */
-bool life_knows(struct call *call, CK_RV *rv);
-bool token_knows(struct call *call, CK_RV *rv);
-bool work_knows(struct call *call, CK_RV *rv);
-
 /* Life. Each call begins and ends; no other function needs to be called in a child of a fork. */
 void life_call_begins(const struct call *call);
 void life_call_ends(const struct call *call);
@@ -120,13 +121,25 @@ void life_is_unloaded(void);
 /* Tokens, their sessions and logins. Any thread. */
 enum { TOKENS_MOST = 16, LOGIN_NONE = 0, LOGIN_USER = 1, LOGIN_SO = 2 };
 void token_find_subject(struct call *call); /* as far as it is known before the call */
-unsigned token_login(unsigned token);
+CK_RV token_check_subject(const struct call *call);
+unsigned token_login(CK_SLOT_ID slot_id);
 /* The purposes that are open in a session, which must be one, after these ended and those began. */
 CK_FLAGS session_operations(CK_SESSION_HANDLE session, CK_FLAGS end, CK_FLAGS begin);
 void sessions_forget(void);
 void sessions_forget_lock(void);
+/* Beside no other work that is done so. */
+typedef CK_RV work_fn(struct call *call);
+CK_RV token_in_order(work_fn *work, struct call *call);
 
 /* The lists: entries in them are exchanged. */
 void lists_change(void);
+
+/* Work: what functions do; what has none is answered with CKR_OK. In token.c: */
+work_fn get_slot_list, get_slot_info, get_token_info, get_mechanism_list, get_mechanism_info;
+work_fn wait_for_slot_event, init_token, open_session, close_session, close_all_sessions;
+work_fn get_session_info, log_in, log_out;
+/* and in work.c. */
+work_fn initialize, finalize, get_info, generate_random, seed_random, session_cancel;
+work_fn get_attribute_value, begin_operation, continue_operation;
 
 #endif

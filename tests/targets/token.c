@@ -12,13 +12,7 @@
 enum { SESSIONS_MOST = 1024 * 1024 };
 
 /* Of a session's word; 0 is closed. The flags of its open operations are between these, as CKF_SIGN. */
-enum {
-    BIT_OPEN = 1,
-    OPERATIONS = 0xfffe,
-    BIT_READ_WRITE = 1 << 16,
-    BIT_FILLER = 1 << 17,
-    TOKEN_SHIFT = 20
-};
+enum { BIT_OPEN = 1, BIT_READ_WRITE = 1 << 16, BIT_FILLER = 1 << 17, SLOT_SHIFT = 20 };
 
 static atomic_uint words[SESSIONS_MOST];
 static atomic_ulong highest; /* handle given so far */
@@ -29,11 +23,19 @@ static struct token {
     atomic_uint sessions;
     atomic_uint read_write;
     atomic_uint login;
-} tokens[TOKENS_MOST];
+} tokens[TOKENS_MOST]; /* by slot */
 
 /* Closed handles, the last one on top; filled only for "reuse handles". */
 static unsigned closed[1024];
 static unsigned closed_count;
+
+CK_RV token_in_order(work_fn *work, struct call *call)
+{
+    pthread_mutex_lock(&lock);
+    CK_RV rv = work(call);
+    pthread_mutex_unlock(&lock);
+    return rv;
+}
 
 void sessions_forget_lock(void)
 {
@@ -53,11 +55,6 @@ void sessions_forget(void)
     closed_count = 0;
 }
 
-static unsigned token_of(unsigned word)
-{
-    return word >> TOKEN_SHIFT & (TOKENS_MOST - 1);
-}
-
 static unsigned word_of(CK_SESSION_HANDLE session)
 {
     return session < SESSIONS_MOST ? atomic_load_explicit(&words[session], memory_order_acquire)
@@ -74,88 +71,90 @@ CK_FLAGS session_operations(CK_SESSION_HANDLE session, CK_FLAGS end, CK_FLAGS be
     return made & OPERATIONS;
 }
 
-unsigned token_login(unsigned token)
+unsigned token_login(CK_SLOT_ID slot_id)
 {
-    return atomic_load_explicit(&tokens[token].login, memory_order_acquire);
+    return atomic_load_explicit(&tokens[slot_id].login, memory_order_acquire);
 }
 
-/* Which token is in the slot now: false if there is no such slot or nothing in it. */
-static bool slot_find(const struct script *script, CK_SLOT_ID id, unsigned *token)
-{
-    *token = (unsigned)(id + script->first_token) % TOKENS_MOST;
-    return id < script->slots && id != script->empty_slot;
-}
-
-static CK_SLOT_ID slot_of_token(const struct script *script, unsigned token)
-{
-    unsigned found;
-    unsigned long id = (token + TOKENS_MOST - script->first_token) % TOKENS_MOST;
-    return slot_find(script, id, &found) ? id : NONE;
-}
-
-/* What a call that names the slot is answered before anything else. */
-static CK_RV slot_answer(const struct call *call)
-{
-    if (call->slot_id >= call->script->slots)
-        return CKR_SLOT_ID_INVALID;
-    return call->slot_id == call->script->empty_slot ? CKR_TOKEN_NOT_PRESENT : CKR_OK;
-}
-
-static void close_locked(CK_SESSION_HANDLE session, bool reuse)
+static void close_one(CK_SESSION_HANDLE session, const struct script *script)
 {
     unsigned word = atomic_exchange(&words[session], 0);
-    struct token *token = &tokens[token_of(word)];
+    struct token *token = &tokens[word >> SLOT_SHIFT];
     if ((word & BIT_OPEN) == 0)
         return;
     if ((word & BIT_READ_WRITE) != 0)
         atomic_fetch_sub(&token->read_write, 1);
     if (atomic_fetch_sub(&token->sessions, 1) == 1)
         atomic_store(&token->login, LOGIN_NONE);
-    if (reuse && closed_count < sizeof closed / sizeof *closed)
+    if (script->reuse_handles && closed_count < sizeof closed / sizeof *closed)
         closed[closed_count++] = (unsigned)session;
 }
 
-static void close_all_locked(unsigned token, bool reuse)
+CK_RV close_session(struct call *call)
+{
+    close_one(call->seen.session, call->script);
+    return CKR_OK;
+}
+
+static void close_all(CK_SLOT_ID slot_id, const struct script *script)
 {
     unsigned long upto = atomic_load(&highest);
     for (CK_SESSION_HANDLE i = 1; i <= upto && i < SESSIONS_MOST; i++)
-        if ((word_of(i) & BIT_OPEN) != 0 && token_of(word_of(i)) == token)
-            close_locked(i, reuse);
+        if ((word_of(i) & BIT_OPEN) != 0 && word_of(i) >> SLOT_SHIFT == slot_id)
+            close_one(i, script);
 }
 
-/* Once for each change of the script: tokens may have been pulled out. */
-static void sessions_meet(const struct script *script)
+CK_RV close_all_sessions(struct call *call)
+{
+    close_all(call->slot_id, call->script);
+    return CKR_OK;
+}
+
+/* Once for each change of the script: a token may have been pulled out. */
+static void meet_script(const struct script *script)
 {
     static atomic_uint met;
     if (atomic_load_explicit(&met, memory_order_relaxed) == script->end)
         return;
     atomic_store_explicit(&met, script->end, memory_order_relaxed);
+    if (script->empty_slot == NONE)
+        return;
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < TOKENS_MOST; i++)
-        if (slot_of_token(script, i) == NONE)
-            close_all_locked(i, script->reuse_handles != 0);
+    close_all(script->empty_slot, script);
     pthread_mutex_unlock(&lock);
 }
 
 void token_find_subject(struct call *call)
 {
-    sessions_meet(call->script);
+    meet_script(call->script);
     call->slot_id = NONE;
-    if (strcmp(call->subject, "slotID") == 0) {
+    if (strcmp(call->subject, "slotID") == 0)
         call->slot_id = call->seen.arguments[0];
-        slot_find(call->script, call->slot_id, &call->token);
-    }
     if (strcmp(call->subject, "hSession") != 0)
         return;
     call->seen.session = call->seen.arguments[0];
     unsigned word = word_of(call->seen.session);
     if ((word & BIT_OPEN) == 0)
         return;
-    call->token = token_of(word);
-    call->slot_id = slot_of_token(call->script, call->token);
+    call->slot_id = word >> SLOT_SHIFT;
     if (call->seen.by_filler != ((word & BIT_FILLER) != 0) &&
         call->seen.function != FUNCTION_C_CloseSession)
         complain("a session is used by another thread", call);
+}
+
+/* What a call is answered before anything else. */
+CK_RV token_check_subject(const struct call *call)
+{
+    if (strcmp(call->subject, "hSession") == 0)
+        return call->slot_id == NONE ? CKR_SESSION_HANDLE_INVALID : CKR_OK;
+    if (strcmp(call->subject, "slotID") != 0)
+        return CKR_OK;
+    if (call->slot_id >= call->script->slots)
+        return CKR_SLOT_ID_INVALID;
+    return call->slot_id == call->script->empty_slot &&
+                   call->seen.function != FUNCTION_C_GetSlotInfo
+               ? CKR_TOKEN_NOT_PRESENT
+               : CKR_OK;
 }
 
 /* For a caller that asks how many there are, or has room. */
@@ -170,45 +169,38 @@ static CK_RV give_list(const CK_ULONG *all, CK_ULONG count, CK_ULONG *list, CK_U
     return list == NULL || fits ? CKR_OK : CKR_BUFFER_TOO_SMALL;
 }
 
-static CK_RV list_slots(const struct script *script, bool with_token, CK_ULONG *list,
-                        CK_ULONG *room)
+CK_RV get_slot_list(struct call *call)
 {
+    const uintptr_t *with = call->seen.arguments;
     CK_ULONG slots[TOKENS_MOST];
     CK_ULONG count = 0;
-    for (CK_ULONG i = 0; i < script->slots && i < TOKENS_MOST; i++)
-        if (!with_token || i != script->empty_slot)
+    for (CK_ULONG i = 0; i < call->script->slots && i < TOKENS_MOST; i++)
+        if (with[0] == CK_FALSE || i != call->script->empty_slot)
             slots[count++] = i;
-    return give_list(slots, count, list, room);
+    return give_list(slots, count, (CK_ULONG *)with[1], (CK_ULONG *)with[2]);
 }
 
-static CK_RV list_mechanisms(CK_ULONG *list, CK_ULONG *room)
+CK_RV get_slot_info(struct call *call)
 {
-    struct keyring *keyring = &shared->keyring;
-    CK_RV rv = give_list(keyring->mechanisms, keyring->count, list, room);
-    if (list == NULL && keyring->grows != 0)
-        keyring->count += keyring->grows;
-    return rv;
-}
-
-static CK_RV tell_slot(const struct call *call, CK_SLOT_INFO *info)
-{
-    CK_RV rv = slot_answer(call);
-    if (rv == CKR_SLOT_ID_INVALID || info == NULL)
-        return rv == CKR_SLOT_ID_INVALID ? rv : CKR_ARGUMENTS_BAD;
+    CK_SLOT_INFO *info = (CK_SLOT_INFO *)call->seen.arguments[1];
+    if (info == NULL)
+        return CKR_ARGUMENTS_BAD;
     memset(info, ' ', sizeof *info);
-    info->flags = CKF_REMOVABLE_DEVICE | CKF_HW_SLOT | (rv == CKR_OK ? CKF_TOKEN_PRESENT : 0);
+    info->flags = CKF_REMOVABLE_DEVICE | CKF_HW_SLOT |
+                  (call->slot_id != call->script->empty_slot ? CKF_TOKEN_PRESENT : 0);
     return CKR_OK;
 }
 
-static CK_RV tell_token(const struct call *call, CK_TOKEN_INFO *info)
+CK_RV get_token_info(struct call *call)
 {
     const struct script *script = call->script;
-    struct token *token = &tokens[call->token];
+    struct token *token = &tokens[call->slot_id];
+    CK_TOKEN_INFO *info = (CK_TOKEN_INFO *)call->seen.arguments[1];
     if (info == NULL)
         return CKR_ARGUMENTS_BAD;
     memset(info, ' ', sizeof *info);
     memcpy(info->label, "scripted", strlen("scripted"));
-    info->serialNumber[0] = (CK_UTF8CHAR)('0' + call->token);
+    info->serialNumber[0] = (CK_UTF8CHAR)('0' + script->first_token + call->slot_id);
     info->flags = CKF_LOGIN_REQUIRED | (script->uninitialised ? 0 : CKF_TOKEN_INITIALIZED) |
                   (script->no_generator ? 0 : CKF_RNG);
     info->ulMaxSessionCount = info->ulMaxRwSessionCount = script->sessions_most;
@@ -219,10 +211,22 @@ static CK_RV tell_token(const struct call *call, CK_TOKEN_INFO *info)
     return CKR_OK;
 }
 
+CK_RV get_mechanism_list(struct call *call)
+{
+    struct keyring *keyring = &shared->keyring;
+    CK_ULONG *list = (CK_ULONG *)call->seen.arguments[1];
+    CK_RV rv =
+        give_list(keyring->mechanisms, keyring->count, list, (CK_ULONG *)call->seen.arguments[2]);
+    if (list == NULL && keyring->grows != 0)
+        keyring->count += keyring->grows;
+    return rv;
+}
+
 /* As softoken does: what a mechanism can do depends on the list that is asked. */
-static CK_RV tell_mechanism(const struct call *call, CK_MECHANISM_INFO *info)
+CK_RV get_mechanism_info(struct call *call)
 {
     const struct keyring *keyring = &shared->keyring;
+    CK_MECHANISM_INFO *info = (CK_MECHANISM_INFO *)call->seen.arguments[2];
     if (info == NULL)
         return CKR_ARGUMENTS_BAD;
     bool is_known = call->script->keyring != 0;
@@ -236,9 +240,10 @@ static CK_RV tell_mechanism(const struct call *call, CK_MECHANISM_INFO *info)
 }
 
 /* Until something happens, or the end of this life. */
-static CK_RV wait_for_event(const struct call *call, CK_SLOT_ID *slot)
+CK_RV wait_for_slot_event(struct call *call)
 {
     static const struct timespec a_moment = {.tv_nsec = 1000 * 1000};
+    CK_SLOT_ID *slot = (CK_SLOT_ID *)call->seen.arguments[1];
     while (script_now()->event_slot == NONE && life_is_initialized()) {
         if ((call->seen.arguments[0] & CKF_DONT_BLOCK) != 0)
             return CKR_NO_EVENT;
@@ -252,14 +257,22 @@ static CK_RV wait_for_event(const struct call *call, CK_SLOT_ID *slot)
     return CKR_OK;
 }
 
-static CK_RV open_locked(struct call *call, struct token *token)
+CK_RV init_token(struct call *call)
+{
+    bool is_used = atomic_load(&tokens[call->slot_id].sessions) != 0;
+    return is_used && !call->script->keyring ? CKR_SESSION_EXISTS : CKR_OK;
+}
+
+CK_RV open_session(struct call *call)
 {
     const struct script *script = call->script;
+    struct token *token = &tokens[call->slot_id];
+    CK_FLAGS flags = call->seen.arguments[1];
     CK_SESSION_HANDLE *session = (CK_SESSION_HANDLE *)call->seen.arguments[4];
-    bool read_write = (call->seen.arguments[1] & CKF_RW_SESSION) != 0;
+    bool read_write = (flags & CKF_RW_SESSION) != 0;
     if (session == NULL)
         return CKR_ARGUMENTS_BAD;
-    if ((call->seen.arguments[1] & CKF_SERIAL_SESSION) == 0)
+    if ((flags & CKF_SERIAL_SESSION) == 0)
         return CKR_SESSION_PARALLEL_NOT_SUPPORTED;
     if (script->sessions_most != 0 && atomic_load(&token->sessions) >= script->sessions_most)
         return script->session_refusal;
@@ -273,28 +286,30 @@ static CK_RV open_locked(struct call *call, struct token *token)
     atomic_fetch_add(&token->read_write, read_write);
     atomic_store(&words[made], BIT_OPEN | (read_write ? BIT_READ_WRITE : 0U) |
                                    (call->seen.by_filler ? BIT_FILLER : 0U) |
-                                   call->token << TOKEN_SHIFT);
+                                   (unsigned)call->slot_id << SLOT_SHIFT);
     *session = call->seen.session = made;
     return CKR_OK;
 }
 
-static CK_RV tell_session(const struct call *call, CK_SESSION_INFO *info)
+CK_RV get_session_info(struct call *call)
 {
     static const CK_STATE states[][2] = {
         [LOGIN_NONE] = {CKS_RO_PUBLIC_SESSION, CKS_RW_PUBLIC_SESSION},
         [LOGIN_USER] = {CKS_RO_USER_FUNCTIONS, CKS_RW_USER_FUNCTIONS},
         [LOGIN_SO] = {CKS_RW_SO_FUNCTIONS, CKS_RW_SO_FUNCTIONS}};
+    CK_SESSION_INFO *info = (CK_SESSION_INFO *)call->seen.arguments[1];
     bool read_write = (word_of(call->seen.session) & BIT_READ_WRITE) != 0;
     if (info == NULL)
         return CKR_ARGUMENTS_BAD;
     *info = (CK_SESSION_INFO){.slotID = call->slot_id,
-                              .state = states[token_login(call->token)][read_write],
+                              .state = states[token_login(call->slot_id)][read_write],
                               .flags = CKF_SERIAL_SESSION | (read_write ? CKF_RW_SESSION : 0)};
     return CKR_OK;
 }
 
-static CK_RV log_in_locked(const struct call *call, struct token *token)
+CK_RV log_in(struct call *call)
 {
+    struct token *token = &tokens[call->slot_id];
     CK_USER_TYPE user = call->seen.arguments[1];
     unsigned login = atomic_load(&token->login);
     if (call->seen.arguments[2] != 0 && call->seen.arguments[3] < 4)
@@ -311,72 +326,8 @@ static CK_RV log_in_locked(const struct call *call, struct token *token)
     return CKR_OK;
 }
 
-/* What needs the lock. */
-static CK_RV change_locked(struct call *call, struct token *token)
+CK_RV log_out(struct call *call)
 {
-    bool reuse = call->script->reuse_handles != 0;
-    switch (call->seen.function) {
-    case FUNCTION_C_OpenSession:
-        return open_locked(call, token);
-    case FUNCTION_C_CloseSession:
-        close_locked(call->seen.session, reuse);
-        return CKR_OK;
-    case FUNCTION_C_CloseAllSessions:
-        close_all_locked(call->token, reuse);
-        return CKR_OK;
-    case FUNCTION_C_InitToken:
-        return atomic_load(&token->sessions) != 0 && !call->script->keyring ? CKR_SESSION_EXISTS
-                                                                            : CKR_OK;
-    case FUNCTION_C_Logout:
-        return atomic_exchange(&token->login, LOGIN_NONE) == LOGIN_NONE ? CKR_USER_NOT_LOGGED_IN
-                                                                        : CKR_OK;
-    default: /* C_Login, C_LoginUser */
-        return log_in_locked(call, token);
-    }
-}
-
-bool token_knows(struct call *call, CK_RV *rv)
-{
-    const uintptr_t *with = call->seen.arguments;
-    enum function function = call->seen.function;
-    if (function == FUNCTION_C_GetSlotList)
-        *rv = list_slots(call->script, with[0] != 0, (CK_ULONG *)with[1], (CK_ULONG *)with[2]);
-    else if (function == FUNCTION_C_GetSlotInfo)
-        *rv = tell_slot(call, (CK_SLOT_INFO *)with[1]);
-    else if (function == FUNCTION_C_WaitForSlotEvent)
-        *rv = wait_for_event(call, (CK_SLOT_ID *)with[1]);
-    else if (strcmp(call->subject, "slotID") == 0 && slot_answer(call) != CKR_OK)
-        *rv = slot_answer(call);
-    else if (strcmp(call->subject, "hSession") == 0 &&
-             (word_of(call->seen.session) & BIT_OPEN) == 0)
-        *rv = CKR_SESSION_HANDLE_INVALID;
-    else
-        switch (function) {
-        case FUNCTION_C_GetTokenInfo:
-            *rv = tell_token(call, (CK_TOKEN_INFO *)with[1]);
-            break;
-        case FUNCTION_C_GetMechanismInfo:
-            *rv = tell_mechanism(call, (CK_MECHANISM_INFO *)with[2]);
-            break;
-        case FUNCTION_C_GetMechanismList:
-            *rv = list_mechanisms((CK_ULONG *)with[1], (CK_ULONG *)with[2]);
-            break;
-        case FUNCTION_C_GetSessionInfo:
-            *rv = tell_session(call, (CK_SESSION_INFO *)with[1]);
-            break;
-        case FUNCTION_C_OpenSession:
-        case FUNCTION_C_CloseSession:
-        case FUNCTION_C_CloseAllSessions:
-        case FUNCTION_C_InitToken:
-        case FUNCTION_C_Login:
-        case FUNCTION_C_LoginUser:
-        case FUNCTION_C_Logout:
-            pthread_mutex_lock(&lock);
-            *rv = change_locked(call, &tokens[call->token]);
-            pthread_mutex_unlock(&lock);
-            break;
-        default:
-            return false;
-        }
-    return true;
+    unsigned login = atomic_exchange(&tokens[call->slot_id].login, LOGIN_NONE);
+    return login == LOGIN_NONE ? CKR_USER_NOT_LOGGED_IN : CKR_OK;
 }

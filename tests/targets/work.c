@@ -12,31 +12,23 @@ enum allowed { ANY_THREADS, NO_THREAD_OF_YOURS, ONE_CALL_AT_A_TIME };
 static atomic_bool initialized;
 static _Atomic enum allowed allowed;
 static atomic_int owner;
-
-/* Calls under way; those that wait for an event are none. */
-static atomic_uint inside;
-static atomic_uint random_inside;
+static atomic_uint inside; /* calls under way; those that wait for an event are none */
 
 /* A test may pass a pointer that is none. */
-static const CK_C_INITIALIZE_ARGS *args_at(void *pointer)
+static const CK_C_INITIALIZE_ARGS *args_of(const struct call *call)
 {
-    return (uintptr_t)pointer > sizeof(CK_C_INITIALIZE_ARGS) ? pointer : NULL;
+    uintptr_t pointer = call->seen.arguments[0];
+    return pointer > sizeof(CK_C_INITIALIZE_ARGS) ? (const void *)pointer : NULL;
 }
 
-static unsigned callbacks_in(const CK_C_INITIALIZE_ARGS *args)
-{
-    return (args->CreateMutex != NULL) + (args->DestroyMutex != NULL) + (args->LockMutex != NULL) +
-           (args->UnlockMutex != NULL);
-}
-
-static void remember(void *pointer)
+static void remember(const struct call *call)
 {
     unsigned place = atomic_fetch_add(&shared->init_count, 1);
     if (place >= INITS_MOST)
         return;
-    shared->inits[place].pointer = pointer;
-    if (args_at(pointer) != NULL)
-        shared->inits[place].args = *args_at(pointer);
+    shared->inits[place].pointer = (void *)call->seen.arguments[0];
+    if (args_of(call) != NULL)
+        shared->inits[place].args = *args_of(call);
 }
 
 /* A caller may well end a life beside its own calls, and is then on its own. */
@@ -46,10 +38,8 @@ void life_call_begins(const struct call *call)
     if (function == FUNCTION_C_WaitForSlotEvent)
         return;
     unsigned others = atomic_fetch_add(&inside, 1);
-    if (function == FUNCTION_C_GenerateRandom)
-        atomic_fetch_add(&random_inside, 1);
     if (function == FUNCTION_C_Initialize)
-        remember((void *)call->seen.arguments[0]);
+        remember(call);
     if (function == FUNCTION_C_Finalize && others != 0)
         atomic_fetch_add(&shared->finalize_met, 1);
     enum allowed now = atomic_load(&allowed);
@@ -61,37 +51,31 @@ void life_call_begins(const struct call *call)
 
 void life_call_ends(const struct call *call)
 {
-    if (call->seen.function == FUNCTION_C_WaitForSlotEvent)
-        return;
-    atomic_fetch_sub(&inside, 1);
-    if (call->seen.function == FUNCTION_C_GenerateRandom)
-        atomic_fetch_sub(&random_inside, 1);
+    if (call->seen.function != FUNCTION_C_WaitForSlotEvent)
+        atomic_fetch_sub(&inside, 1);
 }
 
 /* As with a module whose static objects are destroyed while its functions run. */
 void life_is_unloaded(void)
 {
     enum { MET_THE_END = 99 };
-    if (script_now()->strict_exit && atomic_load(&random_inside) != 0)
+    if (script_now()->strict_exit && atomic_load(&inside) != 0)
         _exit(MET_THE_END);
 }
 
-__attribute__((constructor)) static void remember_owner(void)
-{
-    atomic_store(&owner, getpid());
-}
-
 /* In a child, locks may be held by threads that it does not have; and a strict token wants to be initialised anew. */
-void life_after_fork(void)
+__attribute__((constructor)) void life_after_fork(void)
 {
     int self = getpid();
-    if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
+    int before = atomic_load_explicit(&owner, memory_order_relaxed);
+    if (before == self)
         return;
-    atomic_store(&inside, 0);
-    atomic_store(&random_inside, 0);
-    sessions_forget_lock();
-    if (!script_now()->lax_fork)
-        atomic_store(&initialized, false);
+    if (before != 0) {
+        atomic_store(&inside, 0);
+        sessions_forget_lock();
+        if (!script_now()->lax_fork)
+            atomic_store(&initialized, false);
+    }
     atomic_store(&owner, self);
 }
 
@@ -100,28 +84,31 @@ bool life_is_initialized(void)
     return atomic_load(&initialized);
 }
 
-static CK_RV begin(void *pointer)
+CK_RV initialize(struct call *call)
 {
-    const CK_C_INITIALIZE_ARGS *args = args_at(pointer);
-    if (args != NULL && callbacks_in(args) % 4 != 0)
+    const CK_C_INITIALIZE_ARGS none = {0};
+    const CK_C_INITIALIZE_ARGS *args = args_of(call) != NULL ? args_of(call) : &none;
+    int callbacks = (args->CreateMutex != NULL) + (args->DestroyMutex != NULL) +
+                    (args->LockMutex != NULL) + (args->UnlockMutex != NULL);
+    if (callbacks % 4 != 0)
         return CKR_ARGUMENTS_BAD;
     if (atomic_exchange(&initialized, true))
         return CKR_CRYPTOKI_ALREADY_INITIALIZED;
     sessions_forget();
-    bool locks =
-        args != NULL && ((args->flags & CKF_OS_LOCKING_OK) != 0 || callbacks_in(args) == 4);
-    bool no_threads = args == NULL || (args->flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) != 0;
-    atomic_store(&allowed, !locks       ? ONE_CALL_AT_A_TIME
-                           : no_threads ? NO_THREAD_OF_YOURS
-                                        : ANY_THREADS);
-    if (script_now()->changing_list)
+    if ((args->flags & CKF_OS_LOCKING_OK) == 0 && callbacks == 0)
+        atomic_store(&allowed, ONE_CALL_AT_A_TIME);
+    else if ((args->flags & CKF_LIBRARY_CANT_CREATE_OS_THREADS) != 0)
+        atomic_store(&allowed, NO_THREAD_OF_YOURS);
+    else
+        atomic_store(&allowed, ANY_THREADS);
+    if (call->script->changing_list)
         lists_change();
     return CKR_OK;
 }
 
-static CK_RV end(const void *reserved)
+CK_RV finalize(struct call *call)
 {
-    if (reserved != NULL)
+    if (call->seen.arguments[0] != 0)
         return CKR_ARGUMENTS_BAD;
     if (!atomic_exchange(&initialized, false))
         return CKR_CRYPTOKI_NOT_INITIALIZED;
@@ -130,35 +117,16 @@ static CK_RV end(const void *reserved)
     return CKR_OK;
 }
 
-static CK_RV tell_info(unsigned list, CK_INFO *info)
+CK_RV get_info(struct call *call)
 {
-    if (!life_is_initialized())
-        return CKR_CRYPTOKI_NOT_INITIALIZED;
+    CK_INFO *info = (CK_INFO *)call->seen.arguments[0];
+    unsigned list = call->seen.list;
     if (info == NULL)
         return CKR_ARGUMENTS_BAD;
     memset(info, ' ', sizeof *info);
-    info->cryptokiVersion =
-        list == 240 ? (CK_VERSION){2, 40} : (CK_VERSION){3, (CK_BYTE)(list % 100)};
+    info->cryptokiVersion = (CK_VERSION){(CK_BYTE)(list / 100), (CK_BYTE)(list % 100)};
     info->flags = 0;
     return CKR_OK;
-}
-
-bool life_knows(struct call *call, CK_RV *rv)
-{
-    void *first = (void *)call->seen.arguments[0];
-    switch (call->seen.function) {
-    case FUNCTION_C_Initialize:
-        *rv = begin(first);
-        return true;
-    case FUNCTION_C_Finalize:
-        *rv = end(first);
-        return true;
-    case FUNCTION_C_GetInfo:
-        *rv = tell_info(call->seen.list, first);
-        return true;
-    default:
-        return false;
-    }
 }
 
 static atomic_uint seeds[TOKENS_MOST];
@@ -190,48 +158,49 @@ static __attribute__((noinline)) void use_stack(size_t len_bytes)
         bytes[at] = 1;
 }
 
-static CK_RV random_bytes(const struct call *call)
+CK_RV generate_random(struct call *call)
 {
     uint8_t *buf = (uint8_t *)call->seen.arguments[1];
     size_t len_bytes = call->seen.bytes;
     const struct statement *said = call->course[MATTER_WORK];
     enum effect effect = said != NULL ? said->effect : DOES_ITS_WORK;
-    struct word word = {.slot = call->token, .login = token_login(call->token)};
+    struct word word = {.slot = (unsigned)(call->script->first_token + call->slot_id),
+                        .login = token_login(call->slot_id),
+                        .seed = atomic_load(&seeds[call->slot_id])};
     if (call->script->login_for_random && word.login == LOGIN_NONE)
         return CKR_USER_NOT_LOGGED_IN;
     if (buf == NULL)
         return len_bytes != 0 ? CKR_ARGUMENTS_BAD : CKR_OK;
-    word.seed = atomic_load(&seeds[call->token]);
     use_stack(call->script->stack_kib * 1024);
+    if (effect == WRITES_HALF)
+        len_bytes /= 2;
+    if (effect == WRITES_SOME && said->value < len_bytes)
+        len_bytes = said->value;
     if (effect == IS_STUCK)
         memset(buf, 0x5a, len_bytes);
     else if (effect == REPEATS)
         write_made_of(0, buf, len_bytes);
-    else if (effect == WRITES_HALF)
-        write_words(buf, len_bytes / 2, word);
-    else if (effect == WRITES_SOME)
-        write_words(buf, said->value < len_bytes ? said->value : len_bytes, word);
     else
         write_words(buf, len_bytes, word);
     return CKR_OK;
 }
 
-static CK_RV seed(const struct call *call)
+CK_RV seed_random(struct call *call)
 {
     if (call->seen.arguments[1] == 0 && call->seen.bytes != 0)
         return CKR_ARGUMENTS_BAD;
-    atomic_fetch_add(&seeds[call->token], 1);
+    atomic_fetch_add(&seeds[call->slot_id], 1);
     return CKR_OK;
 }
 
 /* One operation at a time, as on SoftHSM, unless they may begin anew. */
-static CK_RV begin_operation(const struct call *call)
+CK_RV begin_operation(struct call *call)
 {
     if (call->mechanism == NULL)
         return CKR_ARGUMENTS_BAD;
     for (int i = 0; i < 2; i++)
-        if (call->results[i] != NULL)
-            *call->results[i] = KEYRING_MADE + (CK_OBJECT_HANDLE)i;
+        if (call->with.results[i] != NULL)
+            *call->with.results[i] = KEYRING_MADE + (CK_OBJECT_HANDLE)i;
     if (call->purpose != 0 && !call->script->keyring &&
         session_operations(call->seen.session, 0, 0) != 0)
         return CKR_OPERATION_ACTIVE;
@@ -254,30 +223,29 @@ static CK_RV give_output(const struct call *call, CK_BYTE *output)
     *room = OUTPUT_BYTES;
     if (output == NULL || !fits)
         return output == NULL ? CKR_OK : CKR_BUFFER_TOO_SMALL;
-    for (CK_ULONG i = 0; call->data != NULL && i < call->data_bytes; i++)
-        hash = word_scramble(hash + call->data[i]);
+    for (CK_ULONG i = 0; call->with.data != NULL && i < call->with.data_bytes; i++)
+        hash = word_scramble(hash + call->with.data[i]);
     write_made_of(hash, output, OUTPUT_BYTES);
     return CKR_OK;
 }
 
-static void keep_data(struct keyring *keyring, const struct call *call)
+static void keep_data(struct keyring *keyring, const CK_BYTE *data, CK_ULONG data_bytes)
 {
-    keyring->data_bytes = call->data_bytes;
-    if (call->data_bytes > keyring->longest_bytes)
-        keyring->longest_bytes = call->data_bytes;
-    memcpy(keyring->data, call->data,
-           call->data_bytes < KEYRING_BYTES ? call->data_bytes : KEYRING_BYTES);
+    keyring->data_bytes = data_bytes;
+    if (data_bytes > keyring->longest_bytes)
+        keyring->longest_bytes = data_bytes;
+    memcpy(keyring->data, data, data_bytes < KEYRING_BYTES ? data_bytes : KEYRING_BYTES);
 }
 
 /* Without room for its output, a call is a question for the length. */
-static CK_RV go_on(const struct call *call)
+CK_RV continue_operation(struct call *call)
 {
     CK_FLAGS begun = session_operations(call->seen.session, 0, 0);
     CK_RV rv = CKR_OK;
     if ((call->purpose != 0 ? begun & call->purpose : begun) == 0)
         return CKR_OPERATION_NOT_INITIALIZED;
-    if (call->script->keyring && call->data != NULL)
-        keep_data(&shared->keyring, call);
+    if (call->script->keyring && call->with.data != NULL)
+        keep_data(&shared->keyring, call->with.data, call->with.data_bytes);
     if (call->output == NEVER)
         return CKR_OK;
     if (call->output != ALWAYS)
@@ -287,7 +255,7 @@ static CK_RV go_on(const struct call *call)
     return rv;
 }
 
-static CK_RV cancel(const struct call *call)
+CK_RV session_cancel(struct call *call)
 {
     if (shared->keyring.cancel_answer == CKR_OK)
         session_operations(call->seen.session, call->seen.arguments[1], 0);
@@ -297,56 +265,28 @@ static CK_RV cancel(const struct call *call)
 static CK_RV give_attribute(CK_ATTRIBUTE *attribute)
 {
     const struct keyring *keyring = &shared->keyring;
-    const void *value = attribute->type == CKA_KEY_TYPE         ? (const void *)&keyring->key_type
-                        : attribute->type == keyring->attribute ? keyring->value
-                                                                : NULL;
-    CK_ULONG value_bytes =
-        attribute->type == CKA_KEY_TYPE ? sizeof keyring->key_type : keyring->value_bytes;
-    bool fits = attribute->pValue == NULL || attribute->ulValueLen >= value_bytes;
-    attribute->ulValueLen = value != NULL && fits ? value_bytes : CK_UNAVAILABLE_INFORMATION;
-    if (value == NULL)
+    bool is_type = attribute->type == CKA_KEY_TYPE;
+    const void *value = is_type ? (const void *)&keyring->key_type : keyring->value;
+    CK_ULONG value_bytes = is_type ? sizeof keyring->key_type : keyring->value_bytes;
+    CK_ULONG room = attribute->pValue != NULL ? attribute->ulValueLen : value_bytes;
+    attribute->ulValueLen = CK_UNAVAILABLE_INFORMATION;
+    if (!is_type && attribute->type != keyring->attribute)
         return CKR_ATTRIBUTE_TYPE_INVALID;
-    if (fits && attribute->pValue != NULL)
+    if (room < value_bytes)
+        return CKR_BUFFER_TOO_SMALL;
+    attribute->ulValueLen = value_bytes;
+    if (attribute->pValue != NULL)
         memcpy(attribute->pValue, value, value_bytes);
-    return fits ? CKR_OK : CKR_BUFFER_TOO_SMALL;
+    return CKR_OK;
 }
 
-static CK_RV give_attributes(CK_ATTRIBUTE *template, CK_ULONG count)
+CK_RV get_attribute_value(struct call *call)
 {
+    CK_ATTRIBUTE *template = (CK_ATTRIBUTE *)call->seen.arguments[2];
     CK_RV rv = CKR_OK;
-    for (CK_ULONG i = 0; i < count; i++) {
+    for (CK_ULONG i = 0; i < call->seen.arguments[3]; i++) {
         CK_RV one = give_attribute(&template[i]);
         rv = one != CKR_OK ? one : rv;
     }
     return rv;
-}
-
-static void count(struct keyring *keyring, const struct call *call)
-{
-    keyring->calls += call->part == BEGINS || call->part == CHANGES;
-    keyring->data_calls += call->part == TAKES && call->data != NULL;
-    keyring->reads += call->seen.function == FUNCTION_C_GetAttributeValue;
-    keyring->destroyed += call->seen.function == FUNCTION_C_DestroyObject;
-}
-
-bool work_knows(struct call *call, CK_RV *rv)
-{
-    const uintptr_t *with = call->seen.arguments;
-    if (call->script->keyring)
-        count(&shared->keyring, call);
-    if (call->seen.function == FUNCTION_C_GenerateRandom)
-        *rv = random_bytes(call);
-    else if (call->seen.function == FUNCTION_C_SeedRandom)
-        *rv = seed(call);
-    else if (call->seen.function == FUNCTION_C_SessionCancel)
-        *rv = cancel(call);
-    else if (call->seen.function == FUNCTION_C_GetAttributeValue)
-        *rv = give_attributes((CK_ATTRIBUTE *)with[2], with[3]);
-    else if (call->part == BEGINS)
-        *rv = begin_operation(call);
-    else if (call->part == TAKES)
-        *rv = go_on(call);
-    else
-        return false;
-    return true;
 }
