@@ -79,14 +79,13 @@ struct common_options common_options(int argc, char **argv, const char *help)
     return common;
 }
 
-bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
-                  const char **rest)
+bool parse_number(const char *text, unsigned long most, unsigned long *number)
 {
     char *end;
     errno = 0;
     *number = strtoul(text, &end, 10);
-    *rest = end;
-    return isdigit((unsigned char)text[0]) && errno == 0 && *number >= least && *number <= most;
+    return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0 && *number >= 1 &&
+           *number <= most;
 }
 
 const char *default_module(void)

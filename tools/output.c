@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <wchar.h>
 
 enum { LAST_CHARACTER = 0x10ffff }; /* libc knows more */
@@ -18,12 +17,6 @@ int end_of_output(int code)
         return code;
     perror("p11-proxy: cannot write");
     return EXIT_BAD;
-}
-
-bool is_screen(void)
-{
-    const char *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 void make_plain(char *text)

@@ -57,9 +57,8 @@ void common_option(int option, const char *command, const char *help,
 /* Takes all options of a command that has no others. Likewise. */
 struct common_options common_options(int argc, char **argv, const char *help);
 
-/* A whole number from least to most, with nothing before it. *rest is what follows it. */
-bool parse_number(const char *text, unsigned long least, unsigned long most, unsigned long *number,
-                  const char **rest);
+/* A whole number from 1 to most, with nothing before or behind it. */
+bool parse_number(const char *text, unsigned long most, unsigned long *number);
 
 /* The module that is meant if none is named: the one beside the program in a build tree, else the
  * installed one. */
@@ -68,13 +67,9 @@ const char *default_module(void);
 /* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
 bool is_link_to_other(const char *path, char real[PATH_MAX]);
 
-
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. A
  * reader that has closed its end is no error. */
 int end_of_output(int code);
-
-/* Whether stdout is a terminal that can move: not with TERM=dumb. */
-bool is_screen(void);
 
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);

@@ -87,27 +87,27 @@ process $pid (fake_process), p11-proxy 9.8.7 for 2:05 h
   module    /usr/lib/pkcs11/p11-proxy.so
   target    /usr/lib/target.so
   pool      filled by a background thread; mixed with the kernel's bytes
-  policy    enforce; refused 1,015 calls
+  policy    enforce; calls refused: 1015
   slot 7, token 'first token'
                                   calls          bytes
-    from the pool             2,000,000     64,000,000   99.9 % of all draws
+    from the pool               2000000       64000000   99.9 % of all draws
     missed                           12
-    fills                         4,000     64,015,104
-    expired                                      1,234
-    dropped                                      5,678   seed 3   login 2
+    fills                          4000       64015104
+    expired                                       1234
+    dropped                                       5678   seed 3   login 2
     alarms                            1
-    held now                                     8,192
-    wanted now                                  16,384
-    at most                                     65,536
-    asked for in a call                         16,384
-    from the token                  800         25,600
+    held now                                      8192
+    wanted now                                   16384
+    at most                                      65536
+    asked for in a call                          16384
+    from the token                  800          25600
     failed                            6
-    calls to the token           14,011     65,536,000
+    calls to the token            14011       65536000
     of these failed                   7
   slot 8, token 'second token': no draws
   refused
     CKM_MD5_RSA_PKCS                 12   by 'MD5' in /etc/pkcs11/modules/p11-proxy.module:4
-    key                           1,003   by 'RSA keySize < 2048' in /etc/pkcs11/modules/p11-proxy.module:5
+    key                            1003   by 'RSA keySize < 2048' in /etc/pkcs11/modules/p11-proxy.module:5
 END
 }
 check "the table"                table
@@ -153,8 +153,8 @@ check_metrics "suspect"          'p11_proxy_trust{slot="7",token="first token"} 
 end_fake
 fake latched audit
 check "a token that failed"      shows "FAILED the health test twice in a row: no random bytes until C_Finalize"
-check "an audit"                 grep -Fx "  policy    audit; would refuse 1,015 calls" "$scratch/out"
-check "what would be refused"    grep -Fx "  would be refused" "$scratch/out"
+check "an audit"                 grep -Fx "  policy    audit; calls that would be refused: 1015" "$scratch/out"
+check "what would be refused"    grep -Fx "  that would be refused" "$scratch/out"
 check_stats_json "json: audit"   '.policy == "audit" and .slots[0].trust == "latched"'
 end_fake
 fake bare
@@ -293,14 +293,6 @@ check_stats_json "and counted"   '.refused == 1 and .refusals == [{mechanism: "C
     rule: "MD5", file: "'"$P11_PROXY_CONFIG"'", line: 4, times: 1}]'
 check "C_Finalize"               orders end 0x0
 check "then there are none"      complains 1 "does not use the proxy" stats
-end_use
-
-configure 'x-pool: off' 'x-disabled-algorithms: MD5' 'x-policy: audit'
-use
-check "an audit"                 orders md5 0x0
-check_stats_json "is shown, and no pool" '.policy == "audit" and .refused == 1 and (.pool | not)'
-check "a thousand draws by the token" orders draw 0x0
-check "are shown too"            shows "from the token                1,000         32,000"
 end_use
 
 # A token may be called anything.

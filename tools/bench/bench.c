@@ -68,12 +68,6 @@ static bool bench(struct request *request, const struct common_options *common,
     return true;
 }
 
-static bool parse_count(unsigned long *number, unsigned long most)
-{
-    const char *rest;
-    return parse_number(optarg, 1, most, number, &rest) && *rest == '\0';
-}
-
 int bench_command(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -92,11 +86,11 @@ int bench_command(int argc, char **argv)
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         const char *wrong = NULL;
-        if (option == 's' && !parse_count(&load->size_bytes, 1048576))
+        if (option == 's' && !parse_number(optarg, 1048576, &load->size_bytes))
             wrong = "--size is not a number from 1 to 1048576";
-        else if (option == 't' && !parse_count(&load->threads, THREADS_MOST))
+        else if (option == 't' && !parse_number(optarg, THREADS_MOST, &load->threads))
             wrong = "--threads is not a number from 1 to 256";
-        else if (option == 'n' && !parse_count(&request.seconds, 3600))
+        else if (option == 'n' && !parse_number(optarg, 3600, &request.seconds))
             wrong = "--seconds is not a number from 1 to 3600";
         else if (option == 'p')
             request.plot = optarg;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "policy/tables.h"
@@ -56,6 +57,13 @@ const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
 {
     return mechanism == STATISTICS_NO_MECHANISM ? "key"
                                                 : mechanism_name(mechanism, text, MECHANISM_BYTES);
+}
+
+/* Whether stdout is a terminal that can move. */
+static bool is_screen(void)
+{
+    const char *term = getenv("TERM");
+    return isatty(STDOUT_FILENO) && term != NULL && strcmp(term, "dumb") != 0;
 }
 
 /* Of processes that the list only counts. */
@@ -141,9 +149,8 @@ int stats_command(int argc, char **argv)
 
     pid_t *pids = calloc((size_t)(argc - optind) + 1, sizeof pids[0]); /* until the program ends */
     for (; pids != NULL && optind < argc; optind++) {
-        const char *rest;
         unsigned long number;
-        if (!parse_number(argv[optind], 1, INT_MAX, &number, &rest) || *rest != '\0')
+        if (!parse_number(argv[optind], INT_MAX, &number))
             usage_error(argv[0], "no process has this number: '%s'", argv[optind]);
         pids[what.pids_count++] = (pid_t)number;
     }

@@ -8,31 +8,13 @@
 #include "base/clock.h"
 #include "tool.h"
 
-enum {
-    NUMBER_BYTES = 32, /* 20 digits, commas and NUL */
-    NUMBER_WIDTH = 15,
-    LABEL_WIDTH = 20
-};
+enum { NUMBER_WIDTH = 15, LABEL_WIDTH = 20 };
 
 static double passed_s; /* since the time before, for rates */
 
-/* 1234567 as 1,234,567. */
-static const char *number(char text[NUMBER_BYTES], uint64_t value)
-{
-    char digits[NUMBER_BYTES], *to = text;
-    int count = snprintf(digits, sizeof digits, "%" PRIu64, value);
-    for (int i = 0; i <= count; i++) {
-        if (i > 0 && i < count && (count - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = digits[i];
-    }
-    return text;
-}
-
 static void put_number(uint64_t value)
 {
-    char text[NUMBER_BYTES];
-    printf("%*s", NUMBER_WIDTH, number(text, value));
+    printf("%*" PRIu64, NUMBER_WIDTH, value);
 }
 
 static void put_label(const char *label)
@@ -113,11 +95,16 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
     put_lines(statistics_call_rows, slot, &slot->calls, before != NULL ? &before->calls : NULL);
 }
 
+static const char *refused_word(const struct statistics *counters)
+{
+    return (counters->flags & STATISTICS_AUDIT) != 0 ? "that would be refused" : "refused";
+}
+
 static void put_refusals(const struct statistics *counters)
 {
     char name[MECHANISM_BYTES];
     if (counters->refusal_count > 0)
-        printf("  %s\n", (counters->flags & STATISTICS_AUDIT) ? "would be refused" : "refused");
+        printf("  %s\n", refused_word(counters));
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
         put_label(stats_mechanism(refusal->mechanism, name));
@@ -133,7 +120,6 @@ static void put_head(const struct counted_proxy *proxy)
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
     uint64_t minutes = now_s > started_s ? (now_s - started_s) / 60 : 0;
     bool pool = (counters->flags & STATISTICS_POOL);
-    char text[NUMBER_BYTES];
     printf("process %ld (%s), p11-proxy %s for %" PRIu64 ":%02u h\n", (long)proxy->pid,
            proxy->program, counters->version, minutes / 60, (unsigned)(minutes % 60));
     printf("  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s", counters->module,
@@ -145,8 +131,7 @@ static void put_head(const struct counted_proxy *proxy)
                                                              : "",
            stats_policy_word(counters));
     if (counters->refused > 0)
-        printf("; %s %s call%s", (counters->flags & STATISTICS_AUDIT) ? "would refuse" : "refused",
-               number(text, counters->refused), counters->refused == 1 ? "" : "s");
+        printf("; calls %s: %" PRIu64, refused_word(counters), statistic_read(&counters->refused));
     putchar('\n');
 }
 
