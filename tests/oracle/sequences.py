@@ -11,7 +11,6 @@ import random
 import signal
 import sys
 import time
-import traceback
 
 import targets
 from player import Block, FILL, Found, Handle, Length, Mechanism, OK, Out, Player, Random, Template, WORD
@@ -48,7 +47,6 @@ class Sequences(Player):
         self.target = target
         self.sessions, self.open_sessions = [], []  # all that there ever were; what is open, as far as one can tell
         self.objects = {kind: [] for kind in KINDS}
-        self.locks = False
 
     # What calls are made of.
 
@@ -187,8 +185,8 @@ class Sequences(Player):
         self.call("C_GetSessionInfo", self.session(), Out(32))
 
     def pins(self):
-        pin = self.target.pin, len(self.target.pin)
-        self.call(*self.pick([("C_InitPIN", self.session(), *pin), ("C_SetPIN", self.session(), *pin, *pin)]))
+        session, *pin = self.session(), self.target.pin, len(self.target.pin)
+        self.call(*self.pick([("C_InitPIN", session, *pin), ("C_SetPIN", session, *pin, *pin)]))
 
     def token(self):
         if self.odd(0.5):
@@ -212,6 +210,23 @@ class Sequences(Player):
         seed = self.data(self.pick([0, 1, 16, 100]))
         self.call("C_SeedRandom", self.session(), None if self.null(0.1) else seed, len(seed))
         self.draw()
+
+    def stale(self):
+        """What bytes that were fetched ahead do not outlive, and a session that fetches them is not seen by."""
+        session, again, number = Handle(), Handle(), self.slot(self.target.slot)
+        self.call("C_OpenSession", number, 4, 0, 0, session.room())
+        self.call("C_Login", session, 1, self.target.pin, len(self.target.pin))
+        for _ in range(100):
+            self.call("C_GenerateRandom", session, Random(32), 32)
+        time.sleep(0.02)
+        self.call("C_GetTokenInfo", number, Out(208))
+        self.call("C_Logout", session)
+        self.call("C_GenerateRandom", session, Random(32), 32)
+        # A token may give the same handle out again, for another slot.
+        self.call("C_CloseSession", session)
+        self.call("C_OpenSession", self.slot(1), 4, 0, 0, again.room())
+        self.call("C_GenerateRandom", again, Random(32), 32)
+        self.call("C_CloseSession", again)
 
     def beside(self):
         """Two threads, each with a session of its own."""
@@ -292,8 +307,6 @@ class Sequences(Player):
             self.call(function + "Update", session, *given)
             return self.output(function + "Final", session)
         made = self.output(function + "Update", session, *given)
-        if self.odd(0.1):
-            self.anything()
         self.output(function + "Final", session)
         return made
 
@@ -318,14 +331,6 @@ class Sequences(Player):
             self.call("C_DigestUpdate", session, data, len(data))
         if self.odd(0.3):
             self.call("C_DigestKey", session, self.object("aes", "generic"))
-        if self.odd(0.2):
-            self.draw()
-        if self.odd(0.2):
-            # Not compared byte by byte: softoken's has holes that it never writes to.
-            state = Random(1200)
-            self.call("C_GetOperationState", session, state,
-                      Length(self.pick([1200, 1200, 10]) if self.target.minds_room else 1200))
-            self.call("C_SetOperationState", session, state.got, len(state.got), 0, 0)
         self.output("C_DigestFinal", session)
 
     def sign(self):
@@ -347,16 +352,13 @@ class Sequences(Player):
     def stray(self):
         """A call that has no operation to belong to, mostly; or one of two purposes at once."""
         session, data = self.session(), self.data()
-        function = self.pick(["C_Encrypt", "C_DecryptFinal", "C_SignFinal", "C_DigestUpdate", "C_FindObjectsFinal",
-                              "C_DigestEncryptUpdate", "C_SignEncryptUpdate", "C_SignRecover", "C_SessionCancel"])
-        if function == "C_SessionCancel":
-            self.call(function, session, self.pick([0x100, 0x400, 0xFFFFFFFF]))
-        elif function == "C_DigestUpdate":
-            self.call(function, session, data, len(data))
-        elif function == "C_FindObjectsFinal":
-            self.call(function, session)
-        else:
-            self.output(function, session, *[] if function.endswith("Final") else (data, len(data)))
+        if self.odd(0.4):
+            self.call(*self.pick([("C_DigestUpdate", session, data, len(data)), ("C_FindObjectsFinal", session),
+                                  ("C_SessionCancel", session, self.pick([0x100, 0x400, 0xFFFFFFFF]))]))
+            return
+        function = self.pick(["C_Encrypt", "C_DecryptFinal", "C_SignFinal", "C_DigestEncryptUpdate", "C_SignEncryptUpdate",
+                              "C_SignRecover"])
+        self.output(function, session, *[] if function.endswith("Final") else (data, len(data)))
 
     def anything(self):
         weights = {self.open: 5, self.close: 4, self.login: 5, self.pins: 1, self.token: 0.2,
@@ -369,6 +371,7 @@ class Sequences(Player):
         if self.odd(0.1):
             self.information()  # before C_Initialize
         self.start()
+        self.stale()
         self.open_first()
         for _ in range(count):
             self.anything()
@@ -387,13 +390,9 @@ class Sequences(Player):
 def main():
     module, name, seed, count, reserved = (sys.argv[1:] + [""])[:5]
     signal.alarm(HANG_S)
-    try:
-        sequences = Sequences(module, targets.TARGETS[name], int(seed), reserved)
-        sequences.play(int(count)) if int(count) else sequences.prepare()
-        print("end", flush=True)
-    except Exception:
-        traceback.print_exc()
-        sys.exit(2)
+    sequences = Sequences(module, targets.TARGETS[name], int(seed), reserved)
+    sequences.play(int(count)) if int(count) else sequences.prepare()
+    print("end", flush=True)
 
 
 if __name__ == "__main__":

@@ -44,9 +44,9 @@ class SoftHsm(Target):
 
 class Scripted(Target):
     # What it is besides, by turns: see tests/targets/target.h.
-    variants = ("", "login for random", "no generator", "C_GenerateRandom: fail 0x30", "C_SeedRandom: fail 0x120",
-                "C_SeedRandom: fail 0x121", "C_SeedRandom: fail 0x54", "C_SeedRandom: fail 0x101",
-                "sessions at most 3")
+    variants = ("", "login for random", "reuse handles; C_GenerateRandom in slot 1: fail 0x30", "no generator",
+                "C_GenerateRandom: fail 0x30", "C_SeedRandom: fail 0x120", "C_SeedRandom: fail 0x121",
+                "C_SeedRandom: fail 0x54", "C_SeedRandom: fail 0x101", "sessions at most 3")
 
     def environment(self, token, seed):
         return {"TARGET_SCRIPT": f"slots 2; interfaces 3.2 3.0 2.40f; {self.variants[seed % len(self.variants)]}"}
