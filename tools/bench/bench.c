@@ -23,7 +23,7 @@ static const char help[] =
 
 struct figure figures[FIGURES] = {
     [FIGURE_LOAD] = {"", "", OPERATION_EACH, 32, 1},
-    [FIGURE_SMALL] = {"draw_32", "a draw of 32 bytes", OPERATION_DRAW, 32, 1},
+    {"draw_32", "a draw of 32 bytes", OPERATION_DRAW, 32, 1},
     {"draw_32_threads_4", "  with 4 threads", OPERATION_DRAW, 32, 4},
     {"draw_4096", "a draw of 4096 bytes", OPERATION_DRAW, 4096, 1},
     {"open_draw_close", "open, draw 16 bytes, close", OPERATION_CYCLE, 16, 1},

@@ -21,7 +21,7 @@ enum operation {
 };
 
 /* The first is the load that was asked for, the others are the same for each token. */
-enum { FIGURE_LOAD, FIGURE_SMALL, FIGURES = 7 };
+enum { FIGURE_LOAD, FIGURES = 7 };
 
 extern struct figure {
     const char *key, *name; /* in JSON, and of its line */
@@ -40,7 +40,6 @@ struct drawn {
     struct measured {
         uint64_t calls;   /* 0: the token does not permit it */
         int64_t spent_ns; /* in them, by all threads together */
-        double least_ns;  /* of a call, on average over the quickest batch of them; 0: not known */
     } figures[FIGURES];
     uint64_t times[TIMES_PLACES]; /* of FIGURE_LOAD: how many calls there are of each duration */
     char label[33];               /* of the token */

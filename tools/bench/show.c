@@ -53,26 +53,6 @@ static void find_load(double values[COLUMNS], const struct drawn *drawn)
     values[BYTES] = values[DRAWS] * (double)load->size_bytes;
 }
 
-static __thread unsigned char floor_bytes[32];
-
-static void copy_and_wipe(unsigned char *to)
-{
-    memcpy(to, floor_bytes, sizeof floor_bytes);
-    explicit_bzero(floor_bytes, sizeof floor_bytes);
-}
-
-/* What no draw can do without: an indirect call that copies 32 bytes and wipes them, in ns. */
-static double floor_ns(void)
-{
-    enum { CALLS = 1000 * 1000 };
-    void (*volatile call)(unsigned char *) = copy_and_wipe;
-    unsigned char bytes[sizeof floor_bytes];
-    int64_t begin_ns = clock_exact_ns();
-    for (int i = 0; i < CALLS; i++)
-        call(bytes);
-    return (double)(clock_exact_ns() - begin_ns) / CALLS;
-}
-
 void print_json(const struct drawn drawn[WAYS])
 {
     struct json_object *document = json_object_new_object(), *pairs = json_object_new_object();
@@ -98,8 +78,6 @@ void print_json(const struct drawn drawn[WAYS])
         json_add(pairs, figures[i].key, pair);
     }
     json_add(document, "figures", pairs);
-    json_add(document, "warm_ns", json_decimal(drawn[PROXIED].figures[FIGURE_SMALL].least_ns, 1));
-    json_add(document, "floor_ns", json_decimal(floor_ns(), 1));
     json_write(document);
 }
 
@@ -112,7 +90,7 @@ static void put_load(FILE *out)
 
 void print_text(const struct request *request, const struct drawn drawn[WAYS])
 {
-    double loads[WAYS][COLUMNS], warm_ns = drawn[PROXIED].figures[FIGURE_SMALL].least_ns;
+    double loads[WAYS][COLUMNS];
     put_load(stdout);
     fputs(", token '", stdout);
     put_plain(stdout, drawn[STRAIGHT].label);
@@ -134,12 +112,6 @@ void print_text(const struct request *request, const struct drawn drawn[WAYS])
         if (straight_ns > 0 && proxy_ns > 0)
             printf("%-32s %13.3f %13.3f %13.2f\n", figures[i].name, straight_ns / 1e3,
                    proxy_ns / 1e3, ratio(straight_ns, proxy_ns));
-    }
-    if (warm_ns > 0) {
-        double least_ns = floor_ns();
-        printf("\nWhile the pool has bytes, a draw of 32 takes %.1f ns, %.1f times as long as\n"
-               "copying and wiping them (%.1f ns).\n",
-               warm_ns, ratio(warm_ns, least_ns), least_ns);
     }
     if (request->plot != NULL)
         printf("\nThe plot is in %s; to see it: gnuplot -p FILE\n", request->plot);

@@ -13,7 +13,6 @@ enum {
     SLOTS_MOST = 64,
     CLOCK_TRIES = 1000,
     BATCH_NS = 20 * 1000, /* calls are timed together until they take so long */
-    BATCH_LEAST = 64,     /* fewer draws are over too soon to be timed */
     BURST_DRAWS = 1000,
     WARM_UPS = 6 /* in which the proxy learns how many bytes it can ask the token for */
 };
@@ -78,8 +77,6 @@ static CK_RV draw(const struct worker_thread *thread, bool cycles)
 /* Adds what was measured besides. */
 static void add(struct measured *to, const struct measured *more)
 {
-    if (more->least_ns > 0 && (to->least_ns == 0 || more->least_ns < to->least_ns))
-        to->least_ns = more->least_ns;
     to->calls += more->calls;
     to->spent_ns += more->spent_ns;
 }
@@ -102,8 +99,6 @@ static void time_calls(struct worker_thread *thread)
             thread->rv = draw(thread, operation == OPERATION_CYCLE);
         now_ns = clock_exact_ns();
         measured.spent_ns = now_ns - before_ns - own.clock_ns;
-        if (batch >= BATCH_LEAST)
-            measured.least_ns = (double)measured.spent_ns / (double)batch;
         add(&thread->measured, &measured);
         if (operation == OPERATION_EACH)
             count_time(thread->times, measured.spent_ns);
