@@ -216,19 +216,6 @@ static void prepare_key(struct subject *s)
 
 static atomic_bool signing;
 
-static void *draw_meanwhile(void *context)
-{
-    const struct subject *s = context;
-    CK_BYTE drawn[DRAW_BYTES];
-    CK_SESSION_HANDLE session = open_session(s);
-    while (atomic_load(&signing)) {
-        must("C_GenerateRandom", s->fn->C_GenerateRandom(session, drawn, sizeof drawn));
-        rest_ns(1000000000LL * (int64_t)sizeof drawn / s->argument);
-    }
-    must("C_CloseSession", s->fn->C_CloseSession(session));
-    return NULL;
-}
-
 static void sign_once(const struct subject *s, CK_SESSION_HANDLE session)
 {
     CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
@@ -242,6 +229,14 @@ static void draw_once(const struct subject *s, CK_SESSION_HANDLE session)
 {
     CK_BYTE drawn[16];
     must("C_GenerateRandom", s->fn->C_GenerateRandom(session, drawn, sizeof drawn));
+}
+
+/* So many bytes a second as the argument says. */
+static void draw_slowly(const struct subject *s, CK_SESSION_HANDLE session)
+{
+    CK_BYTE drawn[DRAW_BYTES];
+    must("C_GenerateRandom", s->fn->C_GenerateRandom(session, drawn, sizeof drawn));
+    rest_ns(1000000000LL * (int64_t)sizeof drawn / s->argument);
 }
 
 /* Does the one thing again and again while another thread does the other, or what no draw can do without. */
@@ -307,9 +302,10 @@ static int compare(const void *a, const void *b)
 static double sign(struct subject *s)
 {
     int64_t ns[SIGNATURES];
+    struct pair pair = {s, draw_slowly};
     pthread_t drawer;
     atomic_store(&signing, true);
-    if (s->argument != 0 && pthread_create(&drawer, NULL, draw_meanwhile, s) != 0)
+    if (s->argument != 0 && pthread_create(&drawer, NULL, do_other, &pair) != 0)
         fail("cannot start a thread", "there are too many");
     for (int i = -EARLIER_SIGNATURES; i < SIGNATURES; i++) {
         int64_t begin_ns = now_ns();
