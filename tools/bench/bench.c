@@ -22,13 +22,13 @@ static const char help[] =
     "Exit code: 0 measured, 1 could not be measured, 2 wrong usage.\n";
 
 struct figure figures[FIGURES] = {
-    [FIGURE_LOAD] = {"", "", OPERATION_EACH, 32, 1},
-    {"draw_32", "a draw of 32 bytes", OPERATION_DRAW, 32, 1},
-    {"draw_32_threads_4", "  with 4 threads", OPERATION_DRAW, 32, 4},
-    {"draw_4096", "a draw of 4096 bytes", OPERATION_DRAW, 4096, 1},
-    {"open_draw_close", "open, draw 16 bytes, close", OPERATION_CYCLE, 16, 1},
-    {"open_draw_close_threads_4", "  with 4 threads", OPERATION_CYCLE, 16, 4},
-    {"draw_32_after_pause", "1000 draws after a pause, each", OPERATION_BURST, 32, 1},
+    [FIGURE_LOAD] = {OPERATION_EACH, "", "", 32, 1},
+    {OPERATION_DRAW, "draw_32", "a draw of 32 bytes", 32, 1},
+    {OPERATION_DRAW, "draw_32_threads_4", "  with 4 threads", 32, 4},
+    {OPERATION_DRAW, "draw_4096", "a draw of 4096 bytes", 4096, 1},
+    {OPERATION_CYCLE, "open_draw_close", "open, draw 16 bytes, close", 16, 1},
+    {OPERATION_CYCLE, "open_draw_close_threads_4", "  with 4 threads", 16, 4},
+    {OPERATION_BURST, "draw_32_after_pause", "1000 draws after a pause, each", 32, 1},
 };
 
 /* In turns, so that other load of the machine meets both alike. */

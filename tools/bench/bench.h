@@ -24,8 +24,8 @@ enum operation {
 enum { FIGURE_LOAD, FIGURES = 7 };
 
 extern struct figure {
-    const char *key, *name; /* in JSON, and of its line */
     enum operation operation;
+    const char *key, *name; /* in JSON, and of its line */
     unsigned long size_bytes, threads;
 } figures[FIGURES];
 
