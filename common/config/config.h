@@ -47,13 +47,13 @@ struct config {
     struct log_settings log;
 
     struct config_setting settings[CONFIG_KEYS]; /* in the order of the manual */
-    /* Paths that were looked at. With P11_PROXY_CONFIG that is the system's one. */
-    char package_file[PATH_MAX], system_file[PATH_MAX], user_file[PATH_MAX];
-    char target_path[PATH_MAX]; /* of a target that is a plain file name */
+    /* Paths that were looked at; NULL: not looked at. With P11_PROXY_CONFIG that is the system's one. */
+    char *package_file, *system_file, *user_file;
+    char *target_path; /* of a target that is a plain file name */
 
     /* Where a mistake is, what would have been right, and what was there instead (never x-target-init's
      * value). The line, file or variable that has it does not count. */
-    struct message mistakes[CONFIG_MISTAKES_MOST];
+    struct message *mistakes;
     unsigned mistake_count;
 };
 

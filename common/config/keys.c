@@ -206,6 +206,11 @@ void config_free(struct config *config)
         return;
     for (int i = 0; i < CONFIG_KEYS; i++)
         forget(config->settings[i].value);
+    free(config->package_file);
+    free(config->system_file);
+    free(config->user_file);
+    free(config->target_path);
+    free(config->mistakes);
     free(config);
 }
 

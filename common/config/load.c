@@ -27,19 +27,31 @@ static void join(char out[PATH_MAX], const char *folder, const char *rest)
         out[0] = '\0';
 }
 
-/* $XDG_CONFIG_HOME, else $HOME, else what the user database says, each as p11-kit does it. */
-static void find_user_config(char out[PATH_MAX])
+/* The same in memory of its own: most paths are far shorter. */
+static void set_path(struct config *config, char **path, const char *folder, const char *rest)
 {
+    if (asprintf(path, "%s/%s", folder, rest) >= 0)
+        return;
+    *path = NULL;
+    message_set(keys_mistake(config), "out of memory");
+}
+
+/* $XDG_CONFIG_HOME, else $HOME, else what the user database says, each as p11-kit does it. */
+static const char *find_user_config(void)
+{
+    static char out[PATH_MAX];
     const char *xdg = secure_getenv("XDG_CONFIG_HOME");
     const char *home = secure_getenv("HOME");
     struct passwd entry, *found = NULL;
     char strings[4096];
+    out[0] = '\0';
     if (xdg != NULL && xdg[0] != '\0')
         join(out, xdg, "pkcs11");
     else if (home != NULL && home[0] != '\0')
         join(out, home, ".config/pkcs11");
     else if (getpwuid_r(getuid(), &entry, strings, sizeof strings, &found) == 0 && found != NULL)
         join(out, found->pw_dir, ".config/pkcs11");
+    return out;
 }
 
 /* P11_PROXY_CONFIG, made absolute at the first read, because the process may change its directory afterwards. */
@@ -57,7 +69,6 @@ static const char *named_file(void)
 
 void config_places_default(struct config_places *places, const char *module_path)
 {
-    static char user_config[PATH_MAX];
     *places = (struct config_places){
         .module_path = module_path,
         .package_modules = P11_MODULE_CONFIGS,
@@ -67,11 +78,8 @@ void config_places_default(struct config_places *places, const char *module_path
         .env_config = named_file(),
         .env_target = secure_getenv("P11_PROXY_TARGET"),
         .env_log = secure_getenv("P11_PROXY_LOG"),
-        .user_config = user_config,
+        .user_config = getauxval(AT_SECURE) == 0 && getuid() != 0 ? find_user_config() : "",
     };
-    user_config[0] = '\0';
-    if (getauxval(AT_SECURE) == 0 && getuid() != 0)
-        find_user_config(user_config);
 }
 
 /* Not isspace(): the application's locale must not change what a file means. '\r' is for CRLF. */
@@ -133,6 +141,8 @@ static void take_file(struct config *config, const char *path, enum kind kind, e
 {
     struct message why;
     char *text;
+    if (path == NULL) /* out of memory */
+        return;
     if (file_read(&text, path, &why) == 0) {
         size_t len = strlen(text);
         take_lines(config, text, path, user);
@@ -150,8 +160,10 @@ static enum user_mode find_user_mode(struct config *config, const struct config_
     take_file(config, places->system_conf, FILE_OF_SYSTEM, &user);
     if (places->user_config[0] == '\0' || user == USER_NONE)
         return USER_NONE;
-    join(config->user_file, places->user_config, "pkcs11.conf");
-    take_file(config, config->user_file, FILE_OF_USER, &user);
+    char *path;
+    set_path(config, &path, places->user_config, "pkcs11.conf");
+    take_file(config, path, FILE_OF_USER, &user);
+    free(path);
     return user;
 }
 
@@ -165,14 +177,14 @@ static void take_files(struct config *config, const struct config_places *places
         len -= 3;
     snprintf(below, sizeof below, "%s%.*s.module", users, (int)len, name);
     enum user_mode user = find_user_mode(config, places);
-    join(config->system_file, places->system_modules, below + strlen(users));
+    set_path(config, &config->system_file, places->system_modules, below + strlen(users));
     if (user != USER_ONLY) {
-        join(config->package_file, places->package_modules, below + strlen(users));
+        set_path(config, &config->package_file, places->package_modules, below + strlen(users));
         take_file(config, config->package_file, FILE_OF_SYSTEM, NULL);
         take_file(config, config->system_file, FILE_OF_SYSTEM, NULL);
     }
     if (user != USER_NONE) {
-        join(config->user_file, places->user_config, below);
+        set_path(config, &config->user_file, places->user_config, below);
         take_file(config, config->user_file, FILE_OF_USER, NULL);
     }
 }
@@ -187,9 +199,17 @@ struct config *config_read(const struct config_places *places)
     struct config *config = calloc(1, sizeof *config);
     if (config == NULL)
         return NULL;
+    /* Apart, because pages that nothing is written to take no memory. */
+    config->mistakes = malloc(CONFIG_MISTAKES_MOST * sizeof *config->mistakes);
+    if (config->mistakes == NULL) {
+        free(config);
+        return NULL;
+    }
     keys_set_defaults(config);
     if (is_set(places->env_config)) {
-        snprintf(config->system_file, sizeof config->system_file, "%s", places->env_config);
+        config->system_file = strdup(places->env_config);
+        if (config->system_file == NULL)
+            message_set(keys_mistake(config), "out of memory");
         take_file(config, config->system_file, FILE_NAMED, NULL);
     } else {
         take_files(config, places);
@@ -199,7 +219,7 @@ struct config *config_read(const struct config_places *places)
     if (is_set(places->env_log))
         keys_take(config, "x-log", places->env_log, "P11_PROXY_LOG", 0);
     if (config->target != NULL && config->target[0] != '/') {
-        join(config->target_path, places->target_directory, config->target);
+        set_path(config, &config->target_path, places->target_directory, config->target);
         config->target = config->target_path;
     }
     return config;
