@@ -6,13 +6,8 @@
 #define ROW(of, name, type, unit, line, help)                                                      \
     {#name, STATISTICS_##type, unit, line, help, offsetof(struct of, name)},
 
-const struct statistics_row statistics_call_rows[] = {
-#define CALL(...) ROW(statistics_calls, __VA_ARGS__)
-#include "statistics.def"
-    {0}};
-
-const struct statistics_row statistics_pool_rows[] = {
-#define POOL(...) ROW(statistics_pool, __VA_ARGS__)
+const struct statistics_row statistics_slot_rows[] = {
+#define SLOT(...) ROW(statistics_slot, __VA_ARGS__)
 #include "statistics.def"
     {0}};
 
@@ -28,15 +23,15 @@ const char *const statistics_drop_words[POOL_DROP_CAUSES] = {
     [POOL_DROP_MEMORY] = "memory",     [POOL_DROP_HEALTH] = "health",
 };
 
-void statistics_add_up(struct statistics_pool *pool)
+void statistics_add_up(struct statistics_slot *slot)
 {
-    uint64_t gone_bytes, filled_bytes = statistic_read(&pool->filled_bytes);
+    uint64_t gone_bytes, filled_bytes = statistic_read(&slot->filled_bytes);
     for (unsigned i = 0; i < POOL_LINES; i++) {
-        statistic_add(&pool->pool_draws, statistic_read(&pool->lines[i].draws));
-        statistic_add(&pool->pool_drawn_bytes, statistic_read(&pool->lines[i].drawn_bytes));
+        statistic_add(&slot->pool_draws, statistic_read(&slot->lines[i].draws));
+        statistic_add(&slot->pool_drawn_bytes, statistic_read(&slot->lines[i].drawn_bytes));
     }
-    gone_bytes = statistic_read(&pool->pool_drawn_bytes) + statistic_read(&pool->expired_bytes) +
-                 statistic_read(&pool->dropped_bytes);
+    gone_bytes = statistic_read(&slot->pool_drawn_bytes) + statistic_read(&slot->expired_bytes) +
+                 statistic_read(&slot->dropped_bytes);
     /* The numbers are not all of one instant. */
-    statistic_set(&pool->held_bytes, filled_bytes > gone_bytes ? filled_bytes - gone_bytes : 0);
+    statistic_set(&slot->held_bytes, filled_bytes > gone_bytes ? filled_bytes - gone_bytes : 0);
 }

@@ -31,24 +31,13 @@ enum {
 
 typedef _Atomic uint64_t statistic;
 
-/* Calls that waited for the token: the application's, and the proxy's own into the target. */
-struct statistics_calls {
-#define CALL(name, ...) statistic name;
-#include "statistics.def"
-};
-
-struct statistics_pool {
-#define POOL(name, ...) statistic name;
-#include "statistics.def"
-    statistic drops[POOL_DROP_CAUSES];
-    struct pool_line lines[POOL_LINES]; /* written by the pool */
-};
-
 struct statistics_slot {
     statistic id;
     char token[STATISTICS_LABEL_BYTES]; /* its label, "" until it is known */
-    struct statistics_calls calls;
-    struct statistics_pool pool;
+#define SLOT(name, ...) statistic name;
+#include "statistics.def"
+    statistic drops[POOL_DROP_CAUSES];
+    struct pool_line lines[POOL_LINES]; /* written by the pool */
 } __attribute__((aligned(STATISTICS_PAGE_BYTES)));
 
 /* What a rule of the policy refused; with audit, would have refused. Two refusals differ in more than times. */
@@ -83,7 +72,7 @@ struct statistics {
 
 #define PROCESS(name, ...) statistic name;
 #include "statistics.def"
-    statistic slot_count;            /* so many of slots are in use */
+    statistic slot_count; /* so many of slots are in use */
     statistic refusal_count;
 
     struct statistics_refusal refusals[STATISTICS_REFUSALS]
@@ -117,12 +106,11 @@ struct statistics_row {
     const char *unit;
     const char *line;
     const char *help;
-    size_t offset; /* in struct statistics_calls, statistics_pool or statistics */
+    size_t offset; /* in struct statistics_slot or statistics */
 };
 
 /* Each ends with a row that has no name. */
-extern const struct statistics_row statistics_call_rows[], statistics_pool_rows[],
-    statistics_process_rows[];
+extern const struct statistics_row statistics_slot_rows[], statistics_process_rows[];
 
 extern const char *const statistics_drop_words[POOL_DROP_CAUSES];
 
@@ -132,7 +120,7 @@ static inline uint64_t statistics_number(const struct statistics_row *row, const
     return statistic_read((const statistic *)((const char *)of + row->offset));
 }
 
-/* In a copy: adds the pool's lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
-void statistics_add_up(struct statistics_pool *pool);
+/* In a copy: adds the lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
+void statistics_add_up(struct statistics_slot *slot);
 
 #endif

@@ -57,7 +57,7 @@ static struct statistics_slot *counters_of(const struct slot *slot)
 
 struct pool_line *counters_lines(const struct slot *slot)
 {
-    return mapping != NULL ? mapping->slots[slot->number].pool.lines : NULL;
+    return mapping != NULL ? mapping->slots[slot->number].lines : NULL;
 }
 
 /* Maps anew, at the place where they have been before; private memory if fd is negative. */
@@ -183,9 +183,9 @@ void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     struct statistics_slot *counted = counters_of(slot);
     if (counted == NULL)
         return;
-    statistic_add(&counted->calls.calls, 1);
-    statistic_add(&counted->calls.called_bytes, len_bytes);
-    statistic_add(&counted->calls.failed_calls, rv != CKR_OK);
+    statistic_add(&counted->calls, 1);
+    statistic_add(&counted->called_bytes, len_bytes);
+    statistic_add(&counted->failed_calls, rv != CKR_OK);
 }
 
 void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
@@ -193,16 +193,16 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     struct statistics_slot *counted = counters_of(slot);
     if (counted == NULL)
         return;
-    statistic_add(&counted->calls.token_draws, rv == CKR_OK);
-    statistic_add(&counted->calls.token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
-    statistic_add(&counted->calls.failed_draws, rv != CKR_OK);
+    statistic_add(&counted->token_draws, rv == CKR_OK);
+    statistic_add(&counted->token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
+    statistic_add(&counted->failed_draws, rv != CKR_OK);
 }
 
 void count_chunk(const struct slot *slot, size_t call_bytes)
 {
     struct statistics_slot *counted = counters_of(slot);
     if (counted != NULL)
-        statistic_set(&counted->pool.chunk_bytes, call_bytes);
+        statistic_set(&counted->chunk_bytes, call_bytes);
 }
 
 void count_pool(struct slot *slot)
@@ -213,20 +213,19 @@ void count_pool(struct slot *slot)
     if (counted == NULL || pool == NULL)
         return;
     pool_count(pool, &counts);
-    struct statistics_pool *to = &counted->pool;
-    statistic_set(&to->missed_draws, counts.missed);
-    statistic_set(&to->fills, counts.fetches);
-    statistic_set(&to->filled_bytes, counts.fetched_bytes);
-    statistic_set(&to->expired_bytes, counts.expired_bytes);
-    statistic_set(&to->dropped_bytes, counts.dropped_bytes);
-    statistic_set(&to->alarms, counts.drops[POOL_DROP_HEALTH]);
-    statistic_set(&to->trust, atomic_load(&slot->health));
-    statistic_set(&to->level_bytes, counts.target_bytes);
-    statistic_set(&to->capacity_bytes, counts.most_bytes);
-    statistic_set(&to->locked, counts.locked);
-    statistic_set(&to->droppable, counts.droppable);
+    statistic_set(&counted->missed_draws, counts.missed);
+    statistic_set(&counted->fills, counts.fetches);
+    statistic_set(&counted->filled_bytes, counts.fetched_bytes);
+    statistic_set(&counted->expired_bytes, counts.expired_bytes);
+    statistic_set(&counted->dropped_bytes, counts.dropped_bytes);
+    statistic_set(&counted->alarms, counts.drops[POOL_DROP_HEALTH]);
+    statistic_set(&counted->trust, atomic_load(&slot->health));
+    statistic_set(&counted->level_bytes, counts.target_bytes);
+    statistic_set(&counted->capacity_bytes, counts.most_bytes);
+    statistic_set(&counted->locked, counts.locked);
+    statistic_set(&counted->droppable, counts.droppable);
     for (int i = 0; i < POOL_DROP_CAUSES; i++)
-        statistic_set(&to->drops[i], counts.drops[i]);
+        statistic_set(&counted->drops[i], counts.drops[i]);
 }
 
 void count_refusal(unsigned number, uint64_t mechanism, const struct policy_rule *rule)

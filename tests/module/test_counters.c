@@ -55,10 +55,10 @@ static const struct statistics *counters(void)
 }
 
 /* As p11-proxy stats adds it up. */
-static struct statistics_pool *pool_of(const struct statistics_slot *slot)
+static struct statistics_slot *summed(const struct statistics_slot *slot)
 {
-    static struct statistics_pool copy;
-    memcpy(&copy, &slot->pool, sizeof copy);
+    static struct statistics_slot copy;
+    memcpy(&copy, slot, sizeof copy);
     statistics_add_up(&copy);
     return &copy;
 }
@@ -67,7 +67,7 @@ static struct statistics_pool *pool_of(const struct statistics_slot *slot)
 
 static unsigned long draws_of(const struct statistics_slot *slot)
 {
-    return pool_of(slot)->pool_draws + NUMBER(slot->calls.token_draws);
+    return summed(slot)->pool_draws + NUMBER(slot->token_draws);
 }
 
 TEST(calls_that_reach_the_target_add_up_with_its_own_count)
@@ -84,17 +84,17 @@ TEST(calls_that_reach_the_target_add_up_with_its_own_count)
     let_filler_work();
 
     /* What no slot is known for is counted nowhere. */
-    ck_assert_uint_eq(NUMBER(slot->calls.calls), CALLS(C_GenerateRandom) - 1);
-    ck_assert_uint_eq(NUMBER(slot->calls.failed_calls), 1);
-    ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);
+    ck_assert_uint_eq(NUMBER(slot->calls), CALLS(C_GenerateRandom) - 1);
+    ck_assert_uint_eq(NUMBER(slot->failed_calls), 1);
+    ck_assert_uint_eq(NUMBER(slot->failed_draws), 1);
     ck_assert_uint_eq(draws_of(slot), draws + 5);
-    ck_assert_uint_eq(pool_of(slot)->pool_drawn_bytes + NUMBER(slot->calls.token_drawn_bytes),
+    ck_assert_uint_eq(summed(slot)->pool_drawn_bytes + NUMBER(slot->token_drawn_bytes),
                       draws * 16 + 5 * sizeof big);
     /* What the target was asked for, less the call that failed, went to a caller or into the pool. */
-    ck_assert_uint_eq(NUMBER(slot->calls.called_bytes) - 16,
-                      NUMBER(slot->calls.token_drawn_bytes) + NUMBER(slot->pool.filled_bytes));
-    ck_assert_uint_gt(pool_of(slot)->pool_draws, draws / 2);
-    ck_assert_uint_ge(NUMBER(slot->calls.token_draws), 6);
+    ck_assert_uint_eq(NUMBER(slot->called_bytes) - 16,
+                      NUMBER(slot->token_drawn_bytes) + NUMBER(slot->filled_bytes));
+    ck_assert_uint_gt(summed(slot)->pool_draws, draws / 2);
+    ck_assert_uint_ge(NUMBER(slot->token_draws), 6);
 }
 
 static void *draw_so_many(void *count)
@@ -119,14 +119,14 @@ TEST(draws_of_many_threads_are_all_counted)
         pthread_join(threads[i], NULL);
     let_filler_work();
     ck_assert_uint_eq(draws_of(slot), THREADS * draws);
-    ck_assert_uint_eq(NUMBER(slot->calls.calls), CALLS(C_GenerateRandom));
+    ck_assert_uint_eq(NUMBER(slot->calls), CALLS(C_GenerateRandom));
 }
 
 /* Counters are brought up to date by calls of the slot. Returns how many drops of that cause are counted. */
 static unsigned long drops(enum pool_drop cause)
 {
     draw(session, 16, 16);
-    return NUMBER(counters()->slots[0].pool.drops[cause]);
+    return NUMBER(counters()->slots[0].drops[cause]);
 }
 
 TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
@@ -135,11 +135,11 @@ TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
     begin_counted("x-pool-max-age: 1min\nx-pool-threads: never");
     const struct statistics_slot *slot = &counters()->slots[0];
     draw(session, 16, 8192);
-    uint64_t held = pool_of(slot)->held_bytes;
+    uint64_t held = summed(slot)->held_bytes;
     ck_assert_uint_gt(held, 0);
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
     ck_assert_uint_eq(drops(POOL_DROP_SEED), 1);
-    ck_assert_uint_eq(NUMBER(slot->pool.dropped_bytes), held);
+    ck_assert_uint_eq(NUMBER(slot->dropped_bytes), held);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
     ck_assert_uint_eq(drops(POOL_DROP_LOGIN), 1);
     EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
@@ -160,14 +160,14 @@ TEST(alarms_and_what_they_lead_to_are_counted)
     begin_counted("x-pool-threads: never");
     const struct statistics_slot *slot = &counters()->slots[0];
     draw(session, 16, 64);
-    ck_assert_uint_eq(NUMBER(slot->pool.trust), HEALTH_OK);
+    ck_assert_uint_eq(NUMBER(slot->trust), HEALTH_OK);
     script("C_GenerateRandom: repeat");
     while (fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK)
         continue;
-    ck_assert_uint_eq(NUMBER(slot->pool.trust), HEALTH_FAILED);
-    ck_assert_uint_ge(NUMBER(slot->pool.alarms), 1);
-    ck_assert_uint_ge(NUMBER(slot->pool.drops[POOL_DROP_HEALTH]), 1);
-    ck_assert_uint_eq(NUMBER(slot->calls.failed_draws), 1);
+    ck_assert_uint_eq(NUMBER(slot->trust), HEALTH_FAILED);
+    ck_assert_uint_ge(NUMBER(slot->alarms), 1);
+    ck_assert_uint_ge(NUMBER(slot->drops[POOL_DROP_HEALTH]), 1);
+    ck_assert_uint_eq(NUMBER(slot->failed_draws), 1);
 }
 
 TEST(it_says_what_it_is_and_what_is_in_force)
@@ -184,7 +184,7 @@ TEST(it_says_what_it_is_and_what_is_in_force)
     ck_assert_uint_eq(NUMBER(all->flags), STATISTICS_POOL | STATISTICS_THREAD |
                                               STATISTICS_MIX_KERNEL | STATISTICS_AUDIT);
     ck_assert_uint_eq(NUMBER(all->slot_count), 1);
-    ck_assert_uint_eq(NUMBER(all->slots[0].pool.capacity_bytes), 64 * 1024);
+    ck_assert_uint_eq(NUMBER(all->slots[0].capacity_bytes), 64 * 1024);
     ck_assert_str_eq(all->slots[0].token, "scripted");
 }
 
@@ -207,22 +207,22 @@ TEST(refusals_are_counted_by_rule)
 
 TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
 {
-    static struct statistics_pool pool;
-    statistic_set(&pool.pool_draws, 1);
-    statistic_set(&pool.lines[0].draws, 2);
-    statistic_set(&pool.lines[POOL_LINES - 1].draws, 4);
-    statistic_set(&pool.lines[3].drawn_bytes, 100);
-    statistic_set(&pool.filled_bytes, 1000);
-    statistic_set(&pool.expired_bytes, 200);
-    statistic_set(&pool.dropped_bytes, 300);
-    statistics_add_up(&pool);
-    ck_assert_uint_eq(pool.pool_draws, 7);
-    ck_assert_uint_eq(pool.pool_drawn_bytes, 100);
-    ck_assert_uint_eq(pool.held_bytes, 400);
-    /* Numbers of different instants never make a huge pool. */
-    statistic_set(&pool.dropped_bytes, 1000);
-    statistics_add_up(&pool);
-    ck_assert_uint_eq(pool.held_bytes, 0);
+    static struct statistics_slot slot;
+    statistic_set(&slot.pool_draws, 1);
+    statistic_set(&slot.lines[0].draws, 2);
+    statistic_set(&slot.lines[POOL_LINES - 1].draws, 4);
+    statistic_set(&slot.lines[3].drawn_bytes, 100);
+    statistic_set(&slot.filled_bytes, 1000);
+    statistic_set(&slot.expired_bytes, 200);
+    statistic_set(&slot.dropped_bytes, 300);
+    statistics_add_up(&slot);
+    ck_assert_uint_eq(slot.pool_draws, 7);
+    ck_assert_uint_eq(slot.pool_drawn_bytes, 100);
+    ck_assert_uint_eq(slot.held_bytes, 400);
+    /* Numbers of different instants never make a huge slot. */
+    statistic_set(&slot.dropped_bytes, 1000);
+    statistics_add_up(&slot);
+    ck_assert_uint_eq(slot.held_bytes, 0);
 }
 
 static void draw_in_a_child(void)
@@ -244,11 +244,11 @@ TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
     const struct statistics_slot *slot = &counters()->slots[0];
     draw(session, 16, 4096);
     let_filler_work();
-    unsigned long draws = draws_of(slot), calls = NUMBER(slot->calls.calls);
+    unsigned long draws = draws_of(slot), calls = NUMBER(slot->calls);
     script("lax fork 1");
     reap(child_that(draw_in_a_child));
     ck_assert_uint_eq(draws_of(slot), draws);
-    ck_assert_uint_eq(NUMBER(slot->calls.calls), calls);
+    ck_assert_uint_eq(NUMBER(slot->calls), calls);
 }
 
 TEST(each_life_begins_at_zero_and_leaves_no_descriptor)

@@ -16,12 +16,12 @@ static const int64_t DRAW_NS = 300 * NS_PER_MS;
 
 static void report_distrust(const struct statistics_slot *slot)
 {
-    if (slot->pool.trust != HEALTH_OK)
+    if (slot->trust != HEALTH_OK)
         report_add(
             MARK_PROBLEM, "token",
             "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
             "do not use its random bytes, nor keys that it generates; ask its maker",
-            slot->token, slot->pool.trust == HEALTH_FAILED ? "fails" : "may fail soon");
+            slot->token, slot->trust == HEALTH_FAILED ? "fails" : "may fail soon");
 }
 
 static void report_tokens(CK_FUNCTION_LIST *list)

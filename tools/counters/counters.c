@@ -51,7 +51,7 @@ static void clean(struct statistics *all)
     clean_text(all->target, sizeof all->target);
     for (uint64_t i = 0; i < all->slot_count; i++) {
         clean_text(all->slots[i].token, sizeof all->slots[i].token);
-        statistics_add_up(&all->slots[i].pool);
+        statistics_add_up(&all->slots[i]);
     }
     for (uint64_t i = 0; i < all->refusal_count; i++) {
         clean_text(all->refusals[i].file, sizeof all->refusals[i].file);

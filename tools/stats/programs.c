@@ -82,14 +82,13 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
     json_add(object, "token", json_text(slot->token));
     add_number_label(&labels, "slot", slot->id);
     add_label(&labels, "token", slot->token);
-    add_rows(object, &labels, statistics_call_rows, &slot->calls);
-    add_rows(object, &labels, statistics_pool_rows, &slot->pool);
+    add_rows(object, &labels, statistics_slot_rows, slot);
     json_add(object, "drops", drops);
     for (unsigned i = 0; i < POOL_DROP_CAUSES; i++) {
         struct labels of_drop = labels;
         add_label(&of_drop, "cause", statistics_drop_words[i]);
-        json_add(drops, statistics_drop_words[i], number(slot->pool.drops[i]));
-        add_sample("drops", &of_drop, number(slot->pool.drops[i]));
+        json_add(drops, statistics_drop_words[i], number(slot->drops[i]));
+        add_sample("drops", &of_drop, number(slot->drops[i]));
     }
     return object;
 }
@@ -213,8 +212,7 @@ void stats_metrics(const struct counted_list *list)
         {0}};
     make(list);
     put_families(statistics_process_rows);
-    put_families(statistics_pool_rows);
-    put_families(statistics_call_rows);
+    put_families(statistics_slot_rows);
     put_families(others);
     puts("# EOF");
     json_object_put(processes);

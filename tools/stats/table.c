@@ -24,8 +24,7 @@ static void put_label(const char *label)
 
 static double draws_of(const struct statistics_slot *slot)
 {
-    return (double)slot->pool.pool_draws + (double)slot->calls.token_draws +
-           (double)slot->calls.failed_draws;
+    return (double)slot->pool_draws + (double)slot->token_draws + (double)slot->failed_draws;
 }
 
 /* What stands behind the numbers of some lines. */
@@ -33,28 +32,26 @@ static void put_note(const char *name, const struct statistics_slot *slot)
 {
     if (strcmp(name, "pool_draws") == 0) {
         /* Rounded down, because 100 % means all. */
-        unsigned tenths = (unsigned)(1000 * (double)slot->pool.pool_draws / draws_of(slot));
+        unsigned tenths = (unsigned)(1000 * (double)slot->pool_draws / draws_of(slot));
         printf("   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
-        if (slot->pool.drops[i] != 0)
-            printf("   %s %" PRIu64, statistics_drop_words[i],
-                   statistic_read(&slot->pool.drops[i]));
+        if (slot->drops[i] != 0)
+            printf("   %s %" PRIu64, statistics_drop_words[i], statistic_read(&slot->drops[i]));
     }
 }
 
 /* A line for a count, bytes, or both, unless all of it is 0. Rows of one line follow each other, the count
  * first. */
-static void put_lines(const struct statistics_row *row, const struct statistics_slot *slot,
-                      const void *now, const void *before)
+static void put_lines(const struct statistics_slot *slot, const struct statistics_slot *before)
 {
-    for (; row->name != NULL; row++) {
+    for (const struct statistics_row *row = statistics_slot_rows; row->name != NULL; row++) {
         const struct statistics_row *first = row;
         bool has_count = row->unit[0] == '\0';
         if (has_count && row[1].name != NULL && strcmp(row[1].line, row->line) == 0)
             row++;
         bool has_bytes = row->unit[0] != '\0';
-        uint64_t count = statistics_number(first, now), bytes = statistics_number(row, now);
+        uint64_t count = statistics_number(first, slot), bytes = statistics_number(row, slot);
         if (row->line[0] == '\0' || (count == 0 && bytes == 0))
             continue;
         put_label(row->line);
@@ -75,15 +72,14 @@ static void put_lines(const struct statistics_row *row, const struct statistics_
 
 static void put_slot(const struct statistics_slot *slot, const struct statistics_slot *before)
 {
-    const struct statistics_pool *pool = &slot->pool;
     bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
     printf("  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id), labelled ? ", token '" : "",
            slot->token, labelled ? "'" : "", any ? "" : ": no draws");
     if (!any)
         return;
-    if (pool->trust != HEALTH_OK)
+    if (slot->trust != HEALTH_OK)
         printf("    %s\n",
-               pool->trust == HEALTH_SUSPECT
+               slot->trust == HEALTH_SUSPECT
                    ? "SUSPECT: its last random bytes failed the health test"
                    : "FAILED the health test twice in a row: no random bytes until C_Finalize");
     put_label("");
@@ -91,8 +87,7 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
     if (before != NULL)
         printf("%*s", NUMBER_WIDTH, "calls/s");
     printf("%*s\n", NUMBER_WIDTH, "bytes");
-    put_lines(statistics_pool_rows, slot, pool, before != NULL ? &before->pool : NULL);
-    put_lines(statistics_call_rows, slot, &slot->calls, before != NULL ? &before->calls : NULL);
+    put_lines(slot, before);
 }
 
 static const char *refused_word(const struct statistics *counters)
