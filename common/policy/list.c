@@ -149,21 +149,13 @@ static int include_file(struct lists *lists, const struct list *named, struct re
 
 /* Goes through the text of a file. Keys and values stay in it: they get no longer when escapes are read. */
 struct reader {
-    char *at, *end;
+    char *at;
     unsigned line;
-    bool escaped;      /* the last character was */
-    bool ended;        /* the logical line, whose line end was read too */
-    const char *wrong; /* what would have been right */
 };
 
-static bool is_line_end(const struct reader *in)
+static bool is_line_end(char c)
 {
-    return in->at == in->end || *in->at == '\n' || *in->at == '\r';
-}
-
-static void skip_blanks(struct reader *in)
-{
-    in->at += strspn(in->at, " \t\f");
+    return c == '\0' || c == '\n' || c == '\r';
 }
 
 /* "\n", "\r" and "\r\n" each end one line. */
@@ -171,89 +163,89 @@ static void skip_line_end(struct reader *in)
 {
     if (in->at[0] == '\r' && in->at[1] == '\n')
         in->at++;
-    if (in->at < in->end)
+    if (*in->at != '\0')
         in->at++;
     in->line++;
 }
 
-/* The character behind a backslash. No name holds one beyond ASCII, so those are all alike. */
-static int read_escaped(struct reader *in)
+/* Takes a logical line: where it goes on there is a '\n' in it. False if the text ends before it does. */
+static bool take_line(struct reader *in)
 {
-    char c = *in->at++, digits[5] = "";
+    char *to = in->at;
 
-    if (c != 'u')
-        return strchr("tnrf", c) != NULL ? ' ' : (unsigned char)c;
-    for (size_t i = 0; i < 4 && in->at < in->end; i++)
-        digits[i] = *in->at++;
-    if (strspn(digits, "0123456789abcdefABCDEF") != 4) {
-        in->wrong = "has no four hexadecimal digits behind \\u";
-        return -1;
-    }
-    unsigned long code = strtoul(digits, NULL, 16);
-    return code == 0 || code >= 0x80 ? '?' : code == '\n' ? ' ' : (int)code;
-}
-
-/* The next character of a logical line; a line end where the line goes on; -1 at its end. */
-static int next_char(struct reader *in)
-{
-    in->escaped = false;
-    if (!in->ended && is_line_end(in)) {
-        skip_line_end(in);
-        in->ended = true;
-    }
-    if (in->ended)
-        return -1;
-    if (*in->at != '\\')
-        return (unsigned char)*in->at++;
-    in->at++;
-    if (!is_line_end(in)) {
-        in->escaped = true;
-        return read_escaped(in);
+    while (!is_line_end(*in->at)) {
+        if (*in->at == '\\' && is_line_end(in->at[1])) {
+            in->at++;
+            skip_line_end(in);
+            in->at += strspn(in->at, " \t\f");
+            *to++ = '\n';
+            if (*in->at != '\0')
+                continue;
+            *to = '\0';
+            return false;
+        }
+        if (*in->at == '\\')
+            *to++ = *in->at++;
+        *to++ = *in->at++;
     }
     skip_line_end(in);
-    skip_blanks(in);
-    if (in->at == in->end) {
-        in->wrong = "is not whole: its last line goes on";
-        in->ended = true;
+    *to = '\0';
+    return true;
+}
+
+/* Reads escapes. No name holds a character beyond ASCII, so those are all alike. False if there is a malformed one. */
+static bool decode(char *text, bool is_key)
+{
+    char *to = text;
+    unsigned code;
+
+    for (; *text != '\0'; text++) {
+        char c = *text;
+        if (c == '\n' && is_key)
+            continue;
+        if (c == '\\' && *++text == 'u') {
+            if (strspn(text + 1, "0123456789abcdefABCDEF") < 4 ||
+                sscanf(text + 1, "%4x", &code) != 1)
+                return false;
+            text += 4;
+            c = code == 0 || code >= 0x80 ? '?' : code == '\n' ? ' ' : (char)code;
+        } else if (c == '\\') {
+            c = strchr("tnrf", *text) != NULL ? ' ' : *text;
+        }
+        *to++ = c;
     }
-    return '\n';
+    *to = '\0';
+    return true;
 }
 
 /* Key, separator, value. */
 static int read_property(struct lists *lists, struct reader *in, const char *file,
                          struct report *report)
 {
-    struct list list = {file, in->at, in->line, NULL};
-    struct policy_rule at = {list.key, file, list.key, list.line, NULL};
-    char *to = in->at;
-    int c;
+    char *key = in->at, *value = key;
+    struct list list = {file, key, in->line, NULL};
+    struct policy_rule at = {key, file, key, in->line, NULL};
+    bool is_whole = take_line(in);
 
-    in->ended = false;
-    while ((c = next_char(in)) >= 0 && (in->escaped || strchr("=: \t\f", c) == NULL))
-        if (c != '\n')
-            *to++ = (char)c;
-    *to = '\0';
-    list.value = c < 0 ? to : ++to;
-
-    /* Blanks, at most one '=' or ':', blanks. */
-    bool separated = c == '=' || c == ':', begun = false;
-    while (c >= 0 && (c = next_char(in)) >= 0) {
-        begun = begun || in->escaped || strchr(separated ? " \t\f\n" : "=: \t\f\n", c) == NULL;
-        separated = separated || c == '=' || c == ':';
-        if (begun || c == '\n')
-            *to++ = (char)c;
+    for (; *value != '\0' && strchr("=: \t\f", *value) == NULL; value++)
+        value += *value == '\\';
+    if (*value != '\0') { /* blanks, at most one '=' or ':', blanks */
+        char *separator = value + strspn(value, " \t\f\n");
+        if (*separator == '=' || *separator == ':')
+            *separator = ' ';
+        *value++ = '\0';
     }
-    *to = '\0';
-
-    if (in->wrong != NULL) {
-        at.line = in->line;
-        return report_error(report, &at, in->wrong);
-    }
-    if (strcmp(list.key, "include") == 0)
+    list.value = value;
+    bool is_read = decode(key, true) && decode(value, false);
+    if (!is_whole || !is_read)
+        return report_error(report, &at,
+                            is_whole ? "has no four hexadecimal digits behind \\u"
+                                     : "is not whole: its last line goes on");
+    if (strcmp(key, "include") == 0)
         return include_file(lists, &list, report);
-    if (is_list_key(list.key))
+    if (is_list_key(key))
         return put_list(lists, &list, report);
-    if (ends_as_list_key(list.key))
+    if (ends_as_list_key(key))
         report_warning(report, &at, "is a key of which nothing is in force");
     return 0;
 }
@@ -261,12 +253,12 @@ static int read_property(struct lists *lists, struct reader *in, const char *fil
 static int read_properties(struct lists *lists, char *text, const char *file, struct report *report)
 {
     size_t mark = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    struct reader in = {.at = text + mark, .end = text + strlen(text), .line = 1};
+    struct reader in = {text + mark, 1};
     int rc = 0;
 
-    while (in.at < in.end && rc == 0) {
-        skip_blanks(&in);
-        if (!is_line_end(&in) && *in.at != '#' && *in.at != '!') {
+    while (*in.at != '\0' && rc == 0) {
+        in.at += strspn(in.at, " \t\f");
+        if (!is_line_end(*in.at) && *in.at != '#' && *in.at != '!') {
             rc = read_property(lists, &in, file, report);
         } else {
             in.at += strcspn(in.at, "\r\n");

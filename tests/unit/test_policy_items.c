@@ -172,17 +172,6 @@ TEST(what_has_no_effect_says_why)
     policy_free(policy_of("MD5 denyAfter 2099-01-01", NULL));
 }
 
-TEST(audit_is_handed_back)
-{
-    struct policy_sources sources = {
-        .list = "MD5", .list_from = "f", .list_line = 1, .audit = true};
-    struct policy *policy = NULL;
-    ck_assert_int_eq(policy_compile(&policy, &sources, &policy_error), 0);
-    ck_assert(policy_is_audit(policy) && !policy_is_audit(NULL));
-    ck_assert_ptr_nonnull(denied(policy, MD5));
-    policy_free(policy);
-}
-
 TEST(the_56_names_deny_and_permit_as_the_jdk_does)
 {
     struct policy *policy = NULL;
@@ -230,16 +219,6 @@ TEST(fifty_six_thousand_names_are_each_found)
     }
     policy_free(policy);
     free(text);
-}
-
-TEST(a_name_that_is_listed_is_found_whatever_its_conditions)
-{
-    struct policy *policy = policy_of("MD5, RSA keySize < 2048, SHA1 jdkCA, anon, TripleDES", NULL);
-    ck_assert_str_eq(policy_listed(policy, "rsa")->text, "RSA keySize < 2048");
-    ck_assert_str_eq(policy_listed(policy, "SHA-1")->text, "SHA1 jdkCA");
-    ck_assert_str_eq(policy_listed(policy, "DESede")->text, "TripleDES");
-    ck_assert_ptr_null(policy_listed(policy, "MD5withRSA"));
-    policy_free(policy);
 }
 
 int main(void)

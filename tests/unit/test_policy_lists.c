@@ -343,8 +343,8 @@ TEST(list_files_print_as_committed)
         ck_assert_msg(policy_try(&policy, NULL, entry->d_name, NOW_S) == 0, "%s",
                       policy_error.text);
         ck_assert_msg(policy_warnings_count == 0, "%s", policy_warnings);
-        if (strcmp(entry->d_name, "jdk-25.security") == 0)
-            prints(policy, contents_of("jdk-25.txt"));
+        if (strcmp(entry->d_name, "services.security") == 0)
+            prints(policy, contents_of("services.txt"));
         policy_free(policy);
         count++;
     }
