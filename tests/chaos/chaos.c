@@ -11,7 +11,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -67,16 +66,13 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-__attribute__((format(printf, 1, 2))) static void wrong(const char *format, ...)
-{
-    va_list values;
-    if (atomic_fetch_add(&seen->wrong, 1) == 0) {
-        va_start(values, format);
-        vsnprintf(seen->what, sizeof seen->what, format, values);
-        va_end(values);
-    }
-    atomic_store(&stop, true);
-}
+/* The first that is found is kept. */
+#define WRONG(...)                                                                                 \
+    do {                                                                                           \
+        if (atomic_fetch_add(&seen->wrong, 1) == 0)                                                \
+            snprintf(seen->what, sizeof seen->what, __VA_ARGS__);                                  \
+        atomic_store(&stop, true);                                                                 \
+    } while (0)
 
 /* The target's own codes, those that it is told to say, and two of the proxy's: CKR_DEVICE_ERROR for bytes that are bad
  * and CKR_CRYPTOKI_NOT_INITIALIZED beside the end of a life. */
@@ -115,7 +111,7 @@ static bool can_be_said(CK_RV rv)
         if (got_ != CKR_OK)                                                                        \
             atomic_fetch_add(&seen->failed, 1);                                                    \
         if (!can_be_said(got_))                                                                    \
-            wrong("%s is 0x%lx", #call, got_);                                                     \
+            WRONG("%s is 0x%lx", #call, got_);                                                     \
         got_;                                                                                      \
     })
 
@@ -123,13 +119,13 @@ static void check_drawn(CK_RV rv, const uint8_t *bytes, size_t len_bytes)
 {
     static const uint8_t nothing[LARGEST];
     if (bytes[len_bytes] != 0)
-        wrong("a byte behind %zu bytes was written", len_bytes);
+        WRONG("a byte behind %zu bytes was written", len_bytes);
     if (rv == CKR_OK)
         served(bytes, len_bytes);
     else if (memcmp(bytes, nothing, len_bytes) != 0)
-        wrong("after 0x%lx the buffer of %zu bytes is not empty", rv, len_bytes);
+        WRONG("after 0x%lx the buffer of %zu bytes is not empty", rv, len_bytes);
     if (served_wrong() != NULL)
-        wrong("%s, lately in %zu bytes", served_wrong(), len_bytes);
+        WRONG("%s, lately in %zu bytes", served_wrong(), len_bytes);
 }
 
 /* Small ones of a size that no fetch has, so that a fault can be told to fetches alone. */
@@ -149,7 +145,7 @@ static void live_in_child(struct worker *worker, CK_SESSION_HANDLE parents)
     CK_SESSION_HANDLE own;
     child_begins();
     if (fn->C_GenerateRandom(parents, bytes, 64) == CKR_OK)
-        wrong("a child is served from what it inherits");
+        WRONG("a child is served from what it inherits");
     CK_RV rv = fn->C_Initialize(ways_to_begin[next(&worker->random, 2)]);
     if (rv != CKR_OK || fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) != CKR_OK)
         _exit(0); /* the target may be failing */
@@ -172,7 +168,7 @@ static void fork_once(struct worker *worker, CK_SESSION_HANDLE session)
         live_in_child(worker, session);
     atomic_fetch_add(&seen->children, 1);
     if (waitpid(child, &status, 0) == child && status != 0)
-        wrong("a child ended with status 0x%x", (unsigned)status);
+        WRONG("a child ended with status 0x%x", (unsigned)status);
 }
 
 static void open_one(struct worker *worker)
@@ -237,7 +233,7 @@ static void begin_next_life(struct worker *worker)
 {
     CK_RV rv = CALL(worker, fn->C_Finalize(NULL));
     if (rv != CKR_OK)
-        wrong("C_Finalize is 0x%lx", rv);
+        WRONG("C_Finalize is 0x%lx", rv);
     pthread_mutex_lock(&telling);
     script_anew("slots 2; quiet");
     told = statements = 0;
@@ -245,7 +241,7 @@ static void begin_next_life(struct worker *worker)
     rv = CALL(worker,
               fn->C_Initialize(ways_to_begin[(seed + atomic_fetch_add(&seen->lives, 1)) % 3]));
     if (rv != CKR_OK)
-        wrong("C_Initialize is 0x%lx", rv);
+        WRONG("C_Initialize is 0x%lx", rv);
 }
 
 /* Lives are the same for all threads; one of them ends a life and begins the next. */
@@ -304,7 +300,7 @@ static void look_for_hangs(void)
     for (unsigned i = 0; i < THREADS; i++) {
         int64_t began_ms = atomic_load(&seen->began_ms[i]);
         if (began_ms != 0 && now_ms() - began_ms > CALL_LASTS_MS)
-            wrong("a call of thread %u has lasted for %d ms", i, CALL_LASTS_MS);
+            WRONG("a call of thread %u has lasted for %d ms", i, CALL_LASTS_MS);
     }
 }
 
@@ -320,34 +316,25 @@ static void tell(uint64_t *random)
     pthread_mutex_unlock(&telling);
 }
 
-static void release_what_is_held(void)
-{
-    pthread_mutex_lock(&telling);
-    script_release_first(statements);
-    pthread_mutex_unlock(&telling);
-}
-
 /* Faults follow each other by the calls of the threads, unless these are all held. */
 static void make_faults(int64_t until_ms)
 {
     enum { HELD_MS = 100 };
     uint64_t random = seed;
-    while (!atomic_load(&stop) && now_ms() < until_ms) {
+    while (atomic_load(&running) != 0 && atomic_load(&seen->wrong) == 0) {
         uint64_t upto = atomic_load(&seen->calls) + 10 + next(&random, 60);
         int64_t since_ms = now_ms();
-        tell(&random);
-        while (atomic_load(&seen->calls) < upto && now_ms() - since_ms < HELD_MS)
+        if (since_ms < until_ms)
+            tell(&random);
+        else
+            atomic_store(&stop, true);
+        while (atomic_load(&seen->calls) < upto && atomic_load(&running) != 0 &&
+               now_ms() - since_ms < HELD_MS)
             usleep(200);
-        release_what_is_held();
+        pthread_mutex_lock(&telling);
+        script_release_first(statements);
+        pthread_mutex_unlock(&telling);
         look_for_hangs();
-        if (atomic_load(&seen->wrong) != 0)
-            break;
-    }
-    atomic_store(&stop, true);
-    while (atomic_load(&running) != 0 && atomic_load(&seen->wrong) == 0) {
-        release_what_is_held();
-        look_for_hangs();
-        usleep(1000);
     }
 }
 
