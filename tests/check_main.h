@@ -3,6 +3,7 @@
 #define P11_PROXY_TEST_CHECK_MAIN_H
 
 #include <check.h>
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,21 +31,13 @@ enum { IS_SANITIZED = 0 };
         }                                                                                          \
     } while (0)
 
-enum { TESTS_MOST = 64 };
-
-static struct {
-    const TTest *test;
-    int from, upto;
-} tests[TESTS_MOST];
-static int test_count;
+static TCase *all_tests;
 
 static inline void test_add(const TTest *test, int from, int upto)
 {
-    if (test_count == TESTS_MOST)
-        abort();
-    tests[test_count].test = test;
-    tests[test_count].from = from;
-    tests[test_count++].upto = upto;
+    if (all_tests == NULL)
+        all_tests = tcase_create(program_invocation_short_name);
+    tcase_add_loop_test(all_tests, test, from, upto);
 }
 
 /* Before the body of a test, which adds itself to its program. The second: one test for each value of _i. */
@@ -81,14 +74,11 @@ static inline int test_main(const char *name, SFun set_up, SFun tear_down)
         perror(folder);
         return EXIT_FAILURE;
     }
-    TCase *tcase = tcase_create(name);
     Suite *suite = suite_create(name);
     SRunner *runner = srunner_create(suite);
-    tcase_set_timeout(tcase, HANG_S);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    for (int i = 0; i < test_count; i++)
-        tcase_add_loop_test(tcase, tests[i].test, tests[i].from, tests[i].upto);
-    suite_add_tcase(suite, tcase);
+    tcase_set_timeout(all_tests, HANG_S);
+    tcase_add_checked_fixture(all_tests, set_up, tear_down);
+    suite_add_tcase(suite, all_tests);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
