@@ -2,43 +2,35 @@
 //   tls              a server and a client, the server's key on the token, one connection for each of TLS 1.2 and 1.3;
 //                    then draws
 //   draws            eight threads share a generator by its name: session ids of 44 letters, and requests of odd sizes
+//   lines            draws a thousand random ints for each line that it reads
 //   services         the provider's services, sorted, one a line
 //   sign NAME BITS   signs with a new RSA key of the token, and verifies
 //   beside CONFIG    two providers in one JVM: each draws while the other does, and a digest is cloned half way
 import java.net.InetAddress;
-import java.security.KeyPair;
-import java.security.KeyPairGenerator;
-import java.security.KeyStore;
-import java.security.MessageDigest;
-import java.security.Provider;
-import java.security.SecureRandom;
-import java.security.Security;
-import java.security.Signature;
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.HexFormat;
-import java.util.List;
-import java.util.Set;
-import java.util.concurrent.Callable;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import javax.net.ssl.KeyManagerFactory;
-import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLServerSocket;
-import javax.net.ssl.SSLSocket;
-import javax.net.ssl.TrustManagerFactory;
+import java.security.*;
+import java.util.*;
+import java.util.concurrent.*;
+import javax.net.ssl.*;
 
 public class Work {
     static final int THREADS = 8;
     static final int IDS = 18; // of each thread
     static final int PARTS = 20;
-    static final int[] SIZES = {31, 32, 33, 100, 1023, 1024, 1025, 5000, 60000}; // softoken takes no more than 64 KiB;
+    static final int[] SIZES = {31, 32, 33, 100, 1023, 1024, 1025, 5000, 60000}; // softoken takes no more than 64 KiB
+    static final char[] PIN = "1234".toCharArray();
 
     static void need(boolean is, String what) {
         if (!is) {
             throw new IllegalStateException(what);
         }
+    }
+
+    static Provider provider(String config) {
+        return Security.getProvider("SunPKCS11").configure(config);
+    }
+
+    static SecureRandom random(Provider provider) throws Exception {
+        return SecureRandom.getInstance("PKCS11", provider);
     }
 
     /** Runs the pieces of work side by side, and fails if one does. */
@@ -52,32 +44,31 @@ public class Work {
 
     static SSLContext context(Provider provider) throws Exception {
         KeyStore store = KeyStore.getInstance("PKCS11", provider);
-        store.load(null, "1234".toCharArray());
-        KeyManagerFactory keys = KeyManagerFactory.getInstance("SunX509");
+        store.load(null, PIN);
+        var keys = KeyManagerFactory.getInstance("SunX509");
         keys.init(store, null);
         KeyStore trusted = KeyStore.getInstance("PKCS12");
         trusted.load(null, null);
         trusted.setCertificateEntry("server", store.getCertificate("key"));
-        TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
+        var trust = TrustManagerFactory.getInstance("PKIX");
         trust.init(trusted);
         SSLContext context = SSLContext.getInstance("TLS");
-        context.init(keys.getKeyManagers(), trust.getTrustManagers(), SecureRandom.getInstance("PKCS11", provider));
+        context.init(keys.getKeyManagers(), trust.getTrustManagers(), random(provider));
         return context;
     }
 
     /** Each side shows the token's certificate, and signs with the token's key. */
     static void connect(SSLContext context, String protocol) throws Exception {
-        SSLServerSocket server = (SSLServerSocket) context.getServerSocketFactory()
+        var server = (SSLServerSocket) context.getServerSocketFactory()
                 .createServerSocket(0, 1, InetAddress.getLoopbackAddress());
         server.setNeedClientAuth(true);
-        Callable<Void> answer = () -> {
-            try (SSLSocket socket = (SSLSocket) server.accept()) {
+        together(List.of(() -> {
+            try (var socket = server.accept()) {
                 socket.getOutputStream().write(socket.getInputStream().readNBytes(5));
             }
             return null;
-        };
-        Callable<Void> ask = () -> {
-            try (SSLSocket socket = (SSLSocket) context.getSocketFactory()
+        }, () -> {
+            try (var socket = (SSLSocket) context.getSocketFactory()
                     .createSocket(server.getInetAddress(), server.getLocalPort())) {
                 socket.setEnabledProtocols(new String[] {protocol});
                 socket.getOutputStream().write("hello".getBytes());
@@ -85,8 +76,7 @@ public class Work {
                 System.out.println(socket.getSession().getProtocol());
             }
             return null;
-        };
-        together(List.of(answer, ask));
+        }));
         server.close();
     }
 
@@ -112,7 +102,7 @@ public class Work {
     }
 
     static Void draw(Provider provider) throws Exception {
-        SecureRandom random = SecureRandom.getInstance("PKCS11", provider);
+        SecureRandom random = random(provider);
         Set<String> seen = ConcurrentHashMap.newKeySet();
         together(Collections.nCopies(THREADS, () -> {
             for (int i = 0; i < IDS; i++) {
@@ -126,9 +116,16 @@ public class Work {
         return null;
     }
 
+    static void lines(SecureRandom random) throws Exception {
+        while (System.in.read() >= 0) {
+            random.ints(1000).sum();
+            System.out.println("drawn");
+        }
+    }
+
     static boolean signs(Provider provider, String algorithm, int bits) throws Exception {
-        KeyStore.getInstance("PKCS11", provider).load(null, "1234".toCharArray());
-        KeyPairGenerator generator = KeyPairGenerator.getInstance("RSA", provider);
+        KeyStore.getInstance("PKCS11", provider).load(null, PIN);
+        var generator = KeyPairGenerator.getInstance("RSA", provider);
         generator.initialize(bits);
         KeyPair keys = generator.generateKeyPair();
         Signature signer = Signature.getInstance(algorithm, provider);
@@ -141,29 +138,28 @@ public class Work {
     }
 
     public static void main(String[] args) throws Exception {
-        Provider provider = Security.getProvider("SunPKCS11").configure(args[0]);
+        Provider provider = provider(args[0]);
         switch (args[1]) {
-        case "services":
-            provider.getServices().stream().map(s -> s.getType() + " " + s.getAlgorithm()).sorted()
-                    .forEach(System.out::println);
-            return;
-        case "sign":
-            need(signs(provider, args[2], Integer.parseInt(args[3])), "the signature is not the key's");
-            return;
-        case "tls":
+        case "services" -> provider.getServices().stream().map(s -> s.getType() + " " + s.getAlgorithm()).sorted()
+                .forEach(System.out::println);
+        case "sign" -> need(signs(provider, args[2], Integer.parseInt(args[3])), "the signature is not the key's");
+        case "lines" -> lines(random(provider));
+        case "tls" -> {
             Security.addProvider(provider);
             SSLContext context = context(provider);
             connect(context, "TLSv1.2");
             connect(context, "TLSv1.3");
-            break;
-        default:
+            draw(provider);
         }
-        draw(provider);
-        if (args[1].equals("beside")) {
-            Provider other = Security.getProvider("SunPKCS11").configure(args[2]);
+        case "draws" -> draw(provider);
+        case "beside" -> {
+            Provider other = provider(args[2]);
+            draw(provider);
             clones(other);
             together(List.of(() -> draw(provider), () -> draw(other)));
             clones(other);
+        }
+        default -> throw new IllegalArgumentException(args[1]);
         }
     }
 }

@@ -9,11 +9,7 @@ recipe Java
 mkdir "$scratch/classes"
 javac -d "$scratch/classes" "$CHECKOUT/tests/clients/Work.java"
 softoken=$(find /usr/lib -name libsoftokn3.so 2>/dev/null | head -n 1)
-
-work() {
-    timeout 120 java -XX:TieredStopAtLevel=1 -Xshare:auto -cp "$scratch/classes" Work "$@"
-}
-
+work=(timeout 120 java -XX:TieredStopAtLevel=1 -cp "$scratch/classes" Work proxy.cfg)
 keystore=(-providerclass sun.security.pkcs11.SunPKCS11 -providerarg proxy.cfg -keystore NONE -storetype PKCS11
           -storepass 1234)
 
@@ -41,13 +37,13 @@ with_softoken() {
     printf '%s\n' 'name = nss' "library = $nss" 'slotListIndex = 0' \
         "nssArgs = \"configdir='$place' flags=readOnly,noCertDB,noModDB,forceOpen\"" >nss.cfg
     export -n P11_PROXY_CONFIG
-    as_user timeout 120 java -XX:TieredStopAtLevel=1 -cp "$scratch/classes" Work proxy.cfg beside nss.cfg
+    as_user "${work[@]}" beside nss.cfg
 }
 
 same "keytool makes a key, and lists"       makes_a_key
 same "jarsigner signs"                      signs_an_archive
-same "a generator by its name, from eight threads" work proxy.cfg draws
-same "TLS, both sides with a key on the token" work proxy.cfg tls
+same "a generator by its name, from eight threads" "${work[@]}" draws
+same "TLS, both sides with a key on the token" "${work[@]}" tls
 gains java
 if [[ -n $softoken ]]; then
     same "two tokens by two copies in one JVM, and digests that are cloned" with_softoken

@@ -13,14 +13,6 @@ page=$CHECKOUT/common/p11-proxy.module.5
 export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin:$UNPACKED/usr/sbin:$UNPACKED/usr/bin
 export LC_ALL=C.UTF-8
 
-# needs FILE...: programs by their names, other files by their paths.
-needs() {
-    local what
-    for what in "$@"; do
-        command -v "$what" >/dev/null || [[ -e $what ]] || skip_all "there is no $what"
-    done
-}
-
 # Both sides see the same paths, so that what they print can be compared: $module is the module of the one or the
 # other, and the token is a copy of $scratch/tokens as it was.
 place=$scratch/place
@@ -32,6 +24,12 @@ export SOFTHSM2_CONF=$place/softhsm2.conf P11_PROXY_CONFIG=$config/modules/p11-p
 export P11_SLOW_TARGET=$TARGET P11_SLOW_CALLS=$place/calls
 settings=('x-log: stderr warning')
 target_of_proxy=$SLOW
+
+# Files that programs and tests find in p11-kit's folders.
+kit_modules=$(pkg-config --variable=p11_module_path p11-kit-1)
+kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1)
+engine=$(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null)
+engine=${engine:-pkcs11.so, the engine of OpenSSL 3}
 
 # set_out bare|proxied: makes $place anew. SLOW stands before the token on both sides, and counts draws.
 set_out() {
@@ -67,13 +65,11 @@ leg() {
 
 # ends_alike CODE JOB...: the job prints the same on both sides, and ends with CODE.
 ends_alike() {
-    local code=$1
-    shift
-    last_job=("$@")
-    leg bare "$@"
-    leg proxied "$@"
+    last_job=("${@:2}")
+    leg bare "${@:2}"
+    leg proxied "${@:2}"
     cat "$scratch/bare.raw"
-    grep -qx "exit code $code" "$scratch/bare.out" && diff -u "$scratch/bare.out" "$scratch/proxied.out"
+    grep -qx "exit code $1" "$scratch/bare.out" && diff -u "$scratch/bare.out" "$scratch/proxied.out"
 }
 
 # same WHAT JOB...: a check that the job goes as well through the proxy as without it.
@@ -118,11 +114,9 @@ gains() {
 # served by the pool; from any other one the token is not asked more often than without the proxy. Where the policy
 # acts, a list of everything would refuse something: audit tells, and changes nothing.
 gains_as_in_table() {
-    local bare proxied before=("${settings[@]}")
-    settings=('x-disabled-algorithms: RSA, EC, EdDSA, AES, DES, MD5, SHA1, SHA256, SHA384, SHA512' 'x-policy: audit'
-              "x-log: $place/audit warning")
+    local bare proxied settings=('x-disabled-algorithms: RSA, EC, EdDSA, AES, DES, MD5, SHA1, SHA256, SHA384, SHA512'
+                                 'x-policy: audit' "x-log: $place/audit warning")
     leg proxied "${last_job[@]}"
-    settings=("${before[@]}")
     bare=$(<"$scratch/bare.calls") proxied=$(<"$scratch/proxied.calls")
     echo "it asked $bare times; through the proxy the token was asked $proxied times"
     diff -u "$scratch/bare.out" "$scratch/proxied.out" || return 1
@@ -155,13 +149,13 @@ new_key() {
         { cat "$scratch/new_key.log"; exit 1; }
 }
 
-as_user() {
-    as_p11_kit_user "$place/home" "$@"
+# verifies FILE: signature is that key's.
+verifies() {
+    openssl dgst -verify <(openssl x509 -in cert.pem -noout -pubkey) -sha256 -signature signature "$1"
 }
 
-# free_port: a port on loopback that nothing listens at.
-free_port() {
-    /usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+as_user() {
+    as_p11_kit_user "$place/home" "$@"
 }
 
 # until_true COMMAND...: tries again until it succeeds; half a minute only ends a hang.
@@ -173,8 +167,9 @@ until_true() {
     done
 }
 
-# with_server SERVER CLIENT...: runs the client when the function SERVER listens at $port; then ends all processes of
-# the server with SIGTERM, and waits for them. What they print goes to server.log.
+# with_server SERVER CLIENT...: runs the client when the function SERVER listens at $port, which nothing else does; then
+# ends all processes of the server with SIGTERM, and waits for them. What they print goes to server.log.
+port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 with_server() {
     local pid code=0
     set -m
@@ -189,7 +184,6 @@ with_server() {
     return "$code"
 }
 listens() {
-    # shellcheck disable=SC2154
     (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
 }
 listens_or_gone() {
@@ -205,8 +199,7 @@ group_is_gone() {
 # without SoftHSM in the program, which some crash at exit.
 behind_server() {
     local code=0
-    export P11_SLOW_TARGET P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
-    P11_SLOW_TARGET=$(pkg-config --variable=p11_module_path p11-kit-1)/p11-kit-client.so
+    export P11_SLOW_TARGET=$kit_modules/p11-kit-client.so P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
     eval "$(as_user p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
     until_true /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$place/socket"
     "$@" || code=$?

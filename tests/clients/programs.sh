@@ -1,24 +1,9 @@
 #!/bin/bash
-# programs.sh - programs that people use, each a function: programs.sh NAME
+# programs.sh - programs that people use, servers last, each a function: programs.sh NAME
 # shellcheck source=tests/clients/lib.sh
 . "$CHECKOUT/tests/clients/lib.sh"
 
 uri='pkcs11:token=proxy-test;object=key;type=private'
-
-needs_engine() {
-    [[ -n $(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null) ]] || skip_all "there is no pkcs11 engine for OpenSSL 3"
-}
-
-# repeat N COMMAND...: until one fails.
-repeat() {
-    local i
-    for ((i = 0; i < $1; i++)); do "${@:2}" || return 1; done
-}
-
-# verifies FILE: signature is the key's.
-verifies() {
-    openssl dgst -verify <(openssl x509 -in cert.pem -noout -pubkey) -sha256 -signature signature "$1"
-}
 
 gnupg() {
     needs gnupg-pkcs11-scd gpg-agent gpg-connect-agent
@@ -47,7 +32,6 @@ gnupg() {
 gnutls() {
     needs p11tool certtool gnutls-serv gnutls-cli
     recipe GnuTLS
-    port=$(free_port)
     sed -i "s/5556/$port/" "$files/recipe.sh"
     printf '%s\n' 'cn = "made"' 'serial = 1' 'expiration_days = 2' signing_key >"$files/template"
     draws() {
@@ -133,7 +117,7 @@ ods-hsmutil() {
 }
 
 openssl-engine() {
-    needs_engine
+    needs "$engine"
     recipe OpenSSL
     echo hi >"$files/data"
     export PKCS11_MODULE_PATH=$module
@@ -161,53 +145,24 @@ openssl-engine() {
     same "SoftHSM starts an OpenSSL that leads to us" draws_beside_the_engine
 }
 
+# What else it does, targets.sh has it do with each token.
 pkcs11-tool-itself() {
     recipe pkcs11-tool
     # What is made anew each time.
     normalise() {
-        sed -E -e 's/0x[0-9a-f]{6,}/NUMBER/g' -e 's/(serial num *: ).*/\1NUMBER/' \
-            -e 's/(EC_POINT:|Modulus:|serial=).*/\1 BYTES/' -e 's/[0-9a-f]{30,}/BYTES/g'
+        sed -E -e 's/0x[0-9a-f]{6,}/NUMBER/g' -e 's/(serial num *: ).*/\1NUMBER/' -e 's/serial=.*/serial= BYTES/'
     }
     tool() {
         pkcs11-tool --module "$module" "$@"
-    }
-    user() {
-        tool --login --pin 1234 "$@"
-    }
-    draws() {
-        local bytes
-        for bytes in 0 1 16 32 1024 1025 70000; do
-            tool --generate-random "$bytes" 2>/dev/null | wc -c
-        done
-    }
-    # signs MECHANISM ID: what the proxy's key signs, the token's own module verifies.
-    signs() {
-        local options=(--mechanism "$1" --id "$2" --input-file data)
-        head -c 32 /dev/zero >data
-        user --sign "${options[@]}" --output-file signature && user --verify "${options[@]}" --signature-file signature &&
-            pkcs11-tool --module "$TARGET" --login --pin 1234 --verify "${options[@]}" --signature-file signature
-    }
-    # The order of objects is that of a folder.
-    makes_keys() {
-        user --keypairgen --key-type rsa:2048 --id 02 --label rsa && signs SHA256-RSA-PKCS 02 &&
-            user --keypairgen --key-type EC:prime256v1 --id 03 --label ec && signs ECDSA 03 &&
-            user --delete-object --type privkey --id 03 && user --list-objects | sort
     }
     initialises() {
         tool --init-token --slot-index 1 --label second --so-pin 12345678 && tool --list-token-slots | grep label | sort &&
             tool --token-label second --login --login-type so --so-pin 12345678 --init-pin --new-pin 5678 &&
             tool --token-label second --login --pin 5678 --list-objects
     }
-    describes() {
-        tool --show-info && tool --list-slots && tool --list-mechanisms
-    }
-    same "the module, its slots and mechanisms" describes
-    check "a login with a wrong PIN"        ends_alike 1 tool --login --pin 4321 --list-objects
-    same "random bytes of seven sizes"      draws
     # SoftHSM says no to the label that the tool gives with OAEP, and the tool ends there.
     check "the tool's own tests"            ends_alike 1 follow
     gains pkcs11-tool
-    same "keys are made, and sign"          makes_keys
     check "its tests of forking"            ends_alike 1 tool --test-fork
     same "a token is initialised"           initialises
 }
@@ -229,11 +184,11 @@ pykcs11() {
 
 # A token in another process, by p11-kit's server and client: the proxy on the one side, and on the other.
 remote() {
+    local client=$kit_modules/p11-kit-client.so
     needs_pykcs11
-    recipe p11-kit-client.so
-    client=$(pkg-config --variable=p11_module_path p11-kit-1)/$(sed -n 's/^x-target: //p' "$files/p11-proxy.module")
-    rm "$files/p11-proxy.module"
     needs p11-kit "$client"
+    recipe p11-kit-client.so
+    rm "$files/p11-proxy.module"
     # between MODULE SERVED: a client that loads MODULE, and the manual's server, which has the module SERVED.
     between() {
         sed -i "s#/run/user/1000#$place#" recipe.sh
@@ -265,6 +220,145 @@ strongswan() {
     }
     same "a certificate"                    behind_server makes_certificates
     gains "pki (strongSwan)"
+}
+
+# web PROGRAM: a server whose certificate is the token's. The functions server and generation, which changes with each
+# reload, and the signal reload are set.
+web() {
+    get() {
+        curl -sS --no-keepalive --cacert cert.pem "https://localhost:$port/"
+    }
+    same "ten requests"                     with_server server repeat 10 get
+    gains "$1"
+    is_another() {
+        [[ $(generation) != "$1" ]]
+    }
+    reloads() {
+        local before
+        before=$(generation)
+        kill "$reload" "$(<pid)"
+        until_true is_another "$before" && get
+    }
+    # Two clients ask for the page meanwhile. Prints each different answer that they got.
+    reloads_under_load() {
+        local client clients=() code=0
+        for client in one two; do
+            while [[ ! -e enough ]]; do get; done >"$client" 2>&1 &
+            clients+=($!)
+        done
+        until_true test -s one -a -s two && until_true is_another 0 && repeat 5 reloads || code=$?
+        touch enough
+        wait "${clients[@]}"
+        sort -u one two
+        [[ $code == 0 ]] && ! grep -E '[:[](error|alert|crit|emerg)\]|signal [0-9]' ./*.log
+    }
+    same "five reloads under load"          with_server server reloads_under_load
+}
+
+# A reload loads mod_ssl, the engine and the module anew in the parent, while children of before still serve.
+apache() {
+    local what reload=-USR1
+    needs apache2 /usr/lib/apache2/modules/mod_mpm_prefork.so curl "$engine"
+    recipe Apache
+    mkdir "$files/html"
+    echo hello >"$files/html/index.html"
+    sed -i "s/8443/127.0.0.1:$port/; s/\*:127/127/" "$files/ssl.conf"
+    {
+        for what in mpm_prefork authz_core dir ssl socache_shmcb; do
+            echo "LoadModule ${what}_module /usr/lib/apache2/modules/mod_$what.so"
+        done
+        printf '%s\n' "ServerRoot $place" "DocumentRoot $place/html" 'ServerName localhost' 'PidFile pid' \
+            'ErrorLog error.log' 'Mutex file:.' 'StartServers 2' 'MinSpareServers 1' "Include $place/ssl.conf"
+    } >"$files/apache.conf"
+    server() {
+        export PKCS11_MODULE_PATH=$module
+        as_user apache2 -DFOREGROUND -f "$place/apache.conf"
+    }
+    generation() {
+        grep -c 'resuming normal operations' error.log
+    }
+    web apache2
+}
+
+# Each generation of workers forks from a master that has the token open.
+nginx() {
+    local kind reload=-HUP
+    needs nginx curl "$engine"
+    recipe nginx
+    echo hello >"$files/index.html"
+    sed -i -e "s/8443/127.0.0.1:$port/" -e "s#http {#&\n access_log off; root $place; $(
+        for kind in client_body proxy fastcgi uwsgi scgi; do printf '%s_temp_path %s/%s; ' $kind "$place" $kind; done)#" \
+        "$files/nginx.conf"
+    printf '%s\n' 'env SOFTHSM2_CONF;' 'env P11_PROXY_CONFIG;' 'env P11_SLOW_TARGET;' 'env P11_SLOW_CALLS;' \
+        'worker_processes 2;' "pid $place/pid;" >>"$files/nginx.conf"
+    server() {
+        as_user "$(type -P nginx)" -e stderr -c "$place/nginx.conf" -g 'daemon off;'
+    }
+    generation() {
+        pgrep -P "$(<pid)" | sort | head -n 1
+    }
+    web nginx
+}
+
+# Keys on a token: listed, held by an agent, and used for a login on loopback.
+openssh() {
+    needs ssh-keygen ssh-agent ssh-add ssh
+    recipe OpenSSH
+    printf '#!/bin/sh\necho 1234\n' >"$files/askpass"
+    chmod +x "$files/askpass"
+    export SSH_ASKPASS=$place/askpass SSH_ASKPASS_REQUIRE=force DISPLAY=none
+
+    # with_agent JOB...: the agent takes modules from where it was told only, and looks at the real path.
+    with_agent() {
+        local code=0
+        eval "$(ssh-agent -a "$place/agent" -P "$(realpath "$place")/*")" >/dev/null
+        "$@" || code=$?
+        ssh-agent -k >/dev/null
+        return "$code"
+    }
+    signs() {
+        follow && ssh-add -L >key.pub && echo hi >data && rm -f data.sig &&
+            timeout 60 ssh-keygen -q -Y sign -n file -f key.pub data && ssh-keygen -Y check-novalidate -n file -s data.sig <data
+    }
+    uses_an_agent() {
+        signs && timeout 60 ssh-add -e "$module" && ! ssh-add -l && signs
+    }
+    link_is_refused() {
+        ln -s "$PROXY" link.so
+        ! timeout 60 ssh-add -s "$place/link.so"
+    }
+    same "it lists the key"                 ssh-keygen -D "$module"
+    same "an agent takes it, signs, gives it back and takes it again" with_agent uses_an_agent
+    gains ssh-agent
+    same "a link to a module is refused"    with_agent link_is_refused
+
+    # Root's server wants a user and a folder of its own. Where the machine has none, a namespace has.
+    local separated=()
+    if [[ $(id -u) == 0 ]] && ! { [[ -d /run/sshd ]] && getent passwd sshd >/dev/null; }; then
+        { cat /etc/passwd && echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin'; } >"$scratch/passwd"
+        # shellcheck disable=SC2016
+        separated=(unshare -m sh -c 'mount --bind "$0" /etc/passwd && mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"'
+                   "$scratch/passwd")
+    fi
+    if ! { command -v sshd >/dev/null && "${separated[@]}" true; }; then
+        skip_check "five logins on loopback" "no sshd, or no namespace for its folder"
+        return
+    fi
+    # A server of our own on loopback, which lets the token's key in.
+    server() {
+        ssh-keygen -q -t ed25519 -N '' -f host_key
+        ssh-keygen -D "$module" >authorized_keys
+        printf '%s\n' "Port $port" 'ListenAddress 127.0.0.1' "HostKey $place/host_key" 'StrictModes no' 'UsePAM no' \
+            "AuthorizedKeysFile $place/authorized_keys" 'PasswordAuthentication no' 'PidFile none' \
+            'PermitRootLogin prohibit-password' >sshd_config
+        "${separated[@]}" "$(command -v sshd)" -D -e -f "$place/sshd_config"
+    }
+    logs_in() {
+        ssh -F none -I "$module" -o UserKnownHostsFile="$place/known" -o StrictHostKeyChecking=accept-new \
+            -o IdentityAgent=none -o IdentityFile=none -o LogLevel=ERROR -p "$port" "$(id -un)@127.0.0.1" echo in
+    }
+    same "five logins on loopback"          with_server server repeat 5 logs_in
+    gains ssh
 }
 
 needs pkcs11-tool

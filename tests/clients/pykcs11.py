@@ -15,28 +15,13 @@ import PyKCS11
 HANG_S = 30
 
 
-def load():
-    library = PyKCS11.PyKCS11Lib()
-    library.load(sys.argv[1])
-    return library
-
-
-def open_session(library):
-    slot = library.getSlotList(tokenPresent=True)[0]
-    return library.openSession(slot, PyKCS11.CKF_SERIAL_SESSION | PyKCS11.CKF_RW_SESSION)
-
-
-def ids(session, count):
-    return [bytes(session.generateRandom(16)).hex() for _ in range(count)]
-
-
 def signature(session):
     keys = session.findObjects([(PyKCS11.CKA_CLASS, PyKCS11.CKO_PRIVATE_KEY)])
     return keys and bytes(session.sign(keys[0], b"hello", PyKCS11.Mechanism(PyKCS11.CKM_SHA256_RSA_PKCS))).hex()
 
 
 def different(session):
-    return len(set(ids(session, 50)))
+    return len({bytes(session.generateRandom(16)) for _ in range(100)})
 
 
 def answer(do, *arguments):
@@ -47,10 +32,11 @@ def answer(do, *arguments):
         return str(error)
 
 
-def draw():
-    session = open_session(load())
-    print(answer(session.login, "1234"), len(set(ids(session, 100))), "different ids;", signature(session))
-    session.closeSession()
+def life(library):
+    slot = library.getSlotList(tokenPresent=True)[0]
+    session = library.openSession(slot, PyKCS11.CKF_SERIAL_SESSION | PyKCS11.CKF_RW_SESSION)
+    print(answer(session.login, "1234"), different(session), "different ids;", signature(session), flush=True)
+    return session
 
 
 def start_server():
@@ -72,15 +58,13 @@ def kill(server):
     server.wait()
 
 
-def life(library):
-    session = open_session(library)
-    print(answer(session.login, "1234"), different(session), signature(session), flush=True)
-    return session
-
-
-def remote():
+library = PyKCS11.PyKCS11Lib()
+if sys.argv[2] == "draw":
+    library.load(sys.argv[1])
+    life(library).closeSession()
+else:
     server = start_server()
-    library = load()
+    library.load(sys.argv[1])
     session = life(library)
     kill(server)
     # A large request goes to the token each time. What a pool holds it may still give, until a call has failed.
@@ -89,6 +73,3 @@ def remote():
     print(answer(different, session), answer(library.lib.C_Finalize), answer(library.lib.C_Initialize))
     life(library)
     kill(server)
-
-
-{"draw": draw, "remote": remote}[sys.argv[2]]()

@@ -2,9 +2,7 @@
 # packages.sh - the Debian package: built, installed, used, upgraded below a running Java, purged; then the same with RPM.
 # shellcheck source=tests/package/lib.sh
 . "$CHECKOUT/tests/package/lib.sh"
-for program in dpkg-buildpackage dh lintian rpmbuild java; do
-    command -v "$program" >/dev/null || skip_all "there is no $program"
-done
+needs dpkg-buildpackage dh lintian rpmbuild javac
 ! dpkg-query -W p11-proxy >/dev/null 2>&1 || skip_all "the package is installed on this machine"
 
 version=$(sed -n "s/^project(.* version: '\([^']*\)'.*/\1/p" "$CHECKOUT/meson.build")
@@ -20,8 +18,8 @@ says_what_it_said() {
     p11-kit list-modules 2>&1 | diff "$scratch/modules.before" -
 }
 leaves_nothing() {
-    ! find / -xdev -path "$scratch" -prune -o -path "$CHECKOUT" -prune -o -path "$BUILD" -prune -o -path /tmp -prune \
-        -o -path /proc -prune -o \( -name '*p11-proxy*' -newer "$scratch/began" \) -print | grep .
+    ! find / -xdev \( -path "$CHECKOUT" -o -path "$BUILD" -o -path /tmp -o -path /proc \) -prune \
+        -o -name '*p11-proxy*' -newer "$scratch/began" -print | grep .
 }
 
 check "versions agree: NEWS"     test "$(sed -n 's/^\([0-9][^ ]*\) .*/\1/p;T;q' "$CHECKOUT/tools/packaging/NEWS")" == "$version"
@@ -48,7 +46,8 @@ java_draws() {
     echo >&"${program[1]}" && read -r -t 60 line <&"${program[0]}" && [[ $line == drawn ]]
 }
 printf '%s\n' 'name = proxy' "library = $module" 'slotListIndex = 0' >"$scratch/proxy.cfg"
-coproc program { exec java "$CHECKOUT/tests/package/Draws.java" "$scratch/proxy.cfg" 2>"$scratch/java.err"; }
+javac -d "$scratch" "$CHECKOUT/tests/clients/Work.java"
+coproc program { exec java -cp "$scratch" Work "$scratch/proxy.cfg" lines 2>"$scratch/java.err"; }
 # shellcheck disable=SC2154
 java=$program_PID
 check "the next release"         next_release
@@ -65,11 +64,11 @@ check "Java goes on"             java_draws
 kill "$java"
 
 # What Fedora's meson package defines, for the folders of this machine. The source is configured as it is there.
+# Requirements have the names of another distribution.
 builds_rpm() {
     rm -rf "$tree/build"
     mkdir -p "$scratch/rpm/SOURCES"
     tar -C "$scratch" --create --gzip --file "$scratch/rpm/SOURCES/p11-proxy-$version.tar.gz" "p11-proxy-$version"
-    # Requirements have the names of another distribution.
     rpmbuild -bb --nodeps --define "_topdir $scratch/rpm" --define "_libdir ${module%/pkcs11/*}" \
         --define 'meson meson setup build --prefix=/usr' --define 'meson_build ninja -C build' \
         --define 'meson_install DESTDIR=%{buildroot} meson install -C build --no-rebuild' \

@@ -14,18 +14,11 @@ installs() {
 check "meson install" installs
 installed=$(find "$scratch/usr" -name p11-proxy.so)
 shipped=$(find "$scratch/usr" -name p11-proxy.module)
-
 pc=$(find "$scratch/usr" -name p11-proxy.pc)
 
 is_stripped() {
     ! readelf -SW "$installed" | grep -E ' \.(symtab|debug_info)' &&
         [[ $(readelf -nW "$installed" | grep -c p11_proxy) == "$(readelf -nW "$PROXY" | grep -c p11_proxy)" ]]
-}
-
-as_nobody() {
-    local as=()
-    [[ $(id -u) != 0 ]] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-    "${as[@]}" "$@"
 }
 
 # Fails with a code, not a crash, and names what is missing.

@@ -15,18 +15,22 @@ TARGET=$(softhsm_module)
 checks=0
 failed=0
 
-# Root runs some programs as user 65534, to whom the folder that TMPDIR names may be closed.
-can_be_reached() {
-    [[ $(id -u) != 0 ]] || setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$1"
+# as_nobody COMMAND...: root runs it as user 65534.
+as_nobody() {
+    local as=()
+    [[ $(id -u) != 0 ]] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    "${as[@]}" "$@"
 }
+
+# The folder that TMPDIR names may be closed to that user.
 scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 chmod 755 "$scratch"
-if ! can_be_reached "$scratch"; then
+if ! as_nobody test -x "$scratch"; then
     rmdir "$scratch"
     scratch=$(mktemp -d -p /tmp)
     chmod 755 "$scratch"
 fi
-trap 'rm -rf "$scratch"' EXIT
 new_softhsm_token "$scratch"
 export SOFTHSM2_CONF=$scratch/softhsm2.conf
 
@@ -65,15 +69,21 @@ skip_all() {
     exit 77
 }
 
+# needs FILE...: programs by their names, other files by their paths.
+needs() {
+    local what
+    for what in "$@"; do
+        command -v "$what" >/dev/null || [[ -e $what ]] || skip_all "there is no $what"
+    done
+}
+
+# repeat N COMMAND...: until one fails.
+repeat() {
+    local i
+    for ((i = 0; i < $1; i++)); do "${@:2}" || return 1; done
+}
+
 # as_someone COMMAND...: with $scratch/home as home, for a p11-kit that reads a user's files.
 as_someone() {
     as_p11_kit_user "$scratch/home" "$@"
-}
-
-# slot_of_token MODULE: the slot's number as the module gives it, in decimal.
-slot_of_token() {
-    local hex
-    hex=$(pkcs11-tool --module "$1" --list-token-slots |
-        sed -n '/^Slot.*(0x/{s/.*(\(0x[0-9a-f]*\)).*/\1/;h};/label *: proxy-test/{x;p;q}')
-    printf '%d\n' "$hex"
 }

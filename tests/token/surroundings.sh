@@ -4,7 +4,7 @@
 . "$CHECKOUT/tests/token/lib.sh"
 
 # One whole life, with draws from the token and from the pool, and a short one.
-life=(Ai Ao Ad Al Ad Ac Af Ar Ai Af)
+life=(Ai Ao Ad Al Ad Ac Af Au Ai Af)
 
 # Every step said CKR_OK.
 all_went_well() {
@@ -18,12 +18,12 @@ mkdir -m 777 "$scratch/home"
 cp "$USERS" "$scratch/user"
 cp "$PROXY" "$scratch/p11-proxy.so"
 refuses_the_environment() {
-    "${hostile[@]}" "$@" "$scratch/user" "$scratch/p11-proxy.so" "$scratch/p11-proxy.so" "${life[@]}" >"$scratch/setuid" || true
+    "${hostile[@]}" "$@" "$scratch/user" local "$scratch/p11-proxy.so" "$scratch/p11-proxy.so" "${life[@]}" >"$scratch/setuid" || true
     cat "$scratch/setuid"
     grep -qx 'Ai 0x5' "$scratch/setuid" && [[ ! -e $scratch/home/log ]]
 }
 believes_the_environment() {
-    "${hostile[@]}" "$scratch/user" "$scratch/p11-proxy.so" "$scratch/p11-proxy.so" "${life[@]}" >"$scratch/plain"
+    "${hostile[@]}" "$scratch/user" local "$scratch/p11-proxy.so" "$scratch/p11-proxy.so" "${life[@]}" >"$scratch/plain"
     all_went_well "$scratch/plain" && rm "$scratch/home/log"
 }
 check "an ordinary program believes its environment" believes_the_environment
@@ -42,7 +42,7 @@ fi
 comes_back_to_us() {
     local kit=$1 code=0
     printf '%s\n' "module: $PROXY" "x-target: $kit" >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
-    (unset P11_PROXY_CONFIG && as_someone timeout 60 "$USERS" "$PROXY" "$PROXY" "${life[@]}" >"$scratch/circle" 2>&1) ||
+    (unset P11_PROXY_CONFIG && as_someone timeout 60 "$USERS" local "$PROXY" "$PROXY" "${life[@]}" >"$scratch/circle" 2>&1) ||
         code=$?
     cat "$scratch/circle"
     [[ $code == 0 ]] && grep -qx end "$scratch/circle"
@@ -64,7 +64,7 @@ else
 fi
 
 is_clean_under() {
-    valgrind --error-exitcode=9 "$@" "$USERS" "$PROXY" "$PROXY" "${life[@]}" >"$scratch/watched" &&
+    valgrind --error-exitcode=9 "$@" "$USERS" local "$PROXY" "$PROXY" "${life[@]}" >"$scratch/watched" &&
         all_went_well "$scratch/watched"
 }
 if command -v valgrind >/dev/null; then

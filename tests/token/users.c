@@ -1,15 +1,14 @@
 /* users.c - two users of tokens in one program, each with a module of its own; says what each call answers.
  *
- *     users [global|namespace] MODULE-A MODULE-B STEP...
+ *     users local|global|namespace MODULE-A MODULE-B STEP...
  *
- * A step is a user and what it does: Ai initializes, Af finalizes, Ao opens a session, Ac closes it, Al logs in,
- * Ad draws until a pool is warm, Ab draws much at once, Ah makes a digest, At draws in four threads, As asks for the
- * session, Ak forks a child that starts anew and exits, Au unloads the module, Ar loads it again. The modules that are
- * used are loaded first: with RTLD_GLOBAL after "global", and in a link namespace of its own after "namespace".
+ * A step is a user and what it does, for example Ai: i initializes, f finalizes, o opens a session, c closes it, l logs
+ * in, d draws until a pool is warm, b draws much at once, h makes a digest, t draws in four threads, s asks for the
+ * session, k forks a child that starts anew and exits, u unloads the module, which the next step loads again. All
+ * modules that are used are loaded first: with RTLD_LOCAL, with RTLD_GLOBAL, or in a link namespace of its own.
  */
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +22,15 @@ enum { DRAWS = 100, THREADS = 4, LARGE_BYTES = 5000 };
 struct user {
     const char *path;
     void *module;
-    const CK_FUNCTION_LIST *fn;
+    const CK_FUNCTION_LIST *fn; /* NULL while it is not loaded */
     CK_SESSION_HANDLE session;
 };
 
-static const char *mode = "";
+static const char *mode;
 
 static void load(struct user *user)
 {
-    int flags = RTLD_NOW | (strcmp(mode, "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL);
+    int visible = strcmp(mode, "global") == 0 ? RTLD_GLOBAL : RTLD_LOCAL;
     CK_C_GetFunctionList get_list = NULL;
     CK_FUNCTION_LIST *list = NULL;
 #ifdef LM_ID_NEWLM
@@ -39,7 +38,7 @@ static void load(struct user *user)
         user->module = dlmopen(LM_ID_NEWLM, user->path, RTLD_NOW);
     else
 #endif
-        user->module = dlopen(user->path, flags);
+        user->module = dlopen(user->path, RTLD_NOW | visible);
     if (user->module != NULL)
         get_list = (CK_C_GetFunctionList)dlsym(user->module, "C_GetFunctionList");
     if (get_list == NULL || get_list(&list) != CKR_OK) {
@@ -82,25 +81,23 @@ static CK_RV draw(const struct user *user, CK_ULONG small_bytes, useconds_t mome
 static void *draw_alone(void *of)
 {
     struct user user = *(struct user *)of;
-    bool went_well = open_session(&user) == CKR_OK && draw(&user, 32, 1000) == CKR_OK &&
-                     user.fn->C_CloseSession(user.session) == CKR_OK;
-    return went_well ? NULL : of;
+    return open_session(&user) == CKR_OK && draw(&user, 32, 1000) == CKR_OK &&
+                   user.fn->C_CloseSession(user.session) == CKR_OK
+               ? NULL
+               : of;
 }
 
-/* Where no thread can be made, its draws are made without. */
+/* In as many threads as can be made here. */
 static CK_RV draw_in_threads(struct user *user)
 {
     pthread_t threads[THREADS];
-    bool is_made[THREADS];
     CK_RV rv = CKR_OK;
-    for (int i = 0; i < THREADS; i++)
-        is_made[i] = pthread_create(&threads[i], NULL, draw_alone, user) == 0;
-    for (int i = 0; i < THREADS; i++) {
+    int made = 0;
+    while (made < THREADS && pthread_create(&threads[made], NULL, draw_alone, user) == 0)
+        made++;
+    while (made-- > 0) {
         void *failed = NULL;
-        if (is_made[i])
-            pthread_join(threads[i], &failed);
-        else
-            failed = draw_alone(user);
+        pthread_join(threads[made], &failed);
         if (failed != NULL)
             rv = CKR_FUNCTION_FAILED;
     }
@@ -110,18 +107,15 @@ static CK_RV draw_in_threads(struct user *user)
 static CK_RV digest(const struct user *user)
 {
     CK_MECHANISM sha256 = {.mechanism = CKM_SHA256};
-    CK_BYTE hash[32];
+    CK_BYTE hash[32] = {0};
     CK_ULONG hash_bytes = sizeof hash;
     CK_RV rv = user->fn->C_DigestInit(user->session, &sha256);
-    return rv != CKR_OK
-               ? rv
-               : user->fn->C_Digest(user->session, (CK_BYTE_PTR) "hello", 5, hash, &hash_bytes);
+    return rv != CKR_OK ? rv : user->fn->C_Digest(user->session, hash, 5, hash, &hash_bytes);
 }
 
 static void do_steps(struct user *user, const char *steps);
 
-/* Tokens differ in what they say to a child that starts anew. How it ended, as waitpid() has it. The last step is a
- * burst, so that the module may be at work when the child ends. */
+/* How the child ended, as waitpid() has it. Its last step is a burst, so that the module may be at work then. */
 static CK_RV child_starts_anew(struct user *user)
 {
     int status = -1;
@@ -139,6 +133,8 @@ static CK_RV step(struct user *user, char what)
 {
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
     CK_SESSION_INFO info;
+    if (user->fn == NULL)
+        load(user);
     switch (what) {
     case 'i':
         return user->fn->C_Initialize(&args);
@@ -163,23 +159,18 @@ static CK_RV step(struct user *user, char what)
     case 'k':
         return child_starts_anew(user);
     case 'u':
+        user->fn = NULL;
         return (CK_RV)dlclose(user->module);
-    case 'r':
-        dlclose(user->module);
-        load(user);
-        return CKR_OK;
     default:
-        fprintf(stderr, "users: what is '%c'?\n", what);
-        exit(2);
+        abort();
     }
 }
 
-/* What differs from run to run is not printed. */
 static void do_steps(struct user *user, const char *steps)
 {
     for (; *steps != '\0'; steps++) {
         printf("%c", *steps);
-        fflush(stdout);
+        fflush(stdout); /* a child must not print it again */
         printf(" 0x%lx\n", step(user, *steps));
         fflush(stdout);
     }
@@ -187,20 +178,14 @@ static void do_steps(struct user *user, const char *steps)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && (strcmp(argv[1], "global") == 0 || strcmp(argv[1], "namespace") == 0)) {
-        mode = argv[1];
-        argv++;
-        argc--;
-    }
-    if (argc < 4) {
-        fprintf(stderr, "usage: users [global|namespace] MODULE-A MODULE-B STEP...\n");
+    if (argc < 5)
         return 2;
-    }
-    struct user users[2] = {{.path = argv[1]}, {.path = argv[2]}};
-    for (int i = 3; i < argc; i++)
+    mode = argv[1];
+    struct user users[2] = {{.path = argv[2]}, {.path = argv[3]}};
+    for (int i = 4; i < argc; i++)
         if (users[argv[i][0] == 'B'].fn == NULL)
             load(&users[argv[i][0] == 'B']);
-    for (int i = 3; i < argc; i++) {
+    for (int i = 4; i < argc; i++) {
         putchar(argv[i][0]);
         do_steps(&users[argv[i][0] == 'B'], &argv[i][1]);
     }
