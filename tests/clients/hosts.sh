@@ -4,9 +4,10 @@
 . "$CHECKOUT/tests/clients/lib.sh"
 
 read -ra cryptoki < <(pkg-config --cflags p11-kit-1)
+cryptoki+=(-D_GNU_SOURCE "-I$CHECKOUT/module")
 # build_host NAME COMPILER...: a program that lives as tests/token/users.c has it.
 build_host() {
-    "${@:2}" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -pthread -o "$scratch/$1" "$CHECKOUT/tests/token/users.c" 2>&1
+    "${@:2}" "${cryptoki[@]}" -pthread -o "$scratch/$1" "$CHECKOUT/tests/token/users.c" 2>&1
 }
 build_host host gcc
 host=$scratch/host
@@ -85,8 +86,8 @@ if command -v musl-gcc >/dev/null; then
     musl=(musl-gcc -isystem "$scratch/musl/include")
     export P11_PROXY_TARGET=$scratch/target.so
     build_host host-musl "${musl[@]}" >"$scratch/log" &&
-        (cd "$CHECKOUT/tests/targets" && "${musl[@]}" -D_GNU_SOURCE "-I$CHECKOUT/module" "${cryptoki[@]}" -shared -fPIC \
-            -fvisibility=hidden -o "$P11_PROXY_TARGET" {lists,script,scripted,token,work}.c)
+        "${musl[@]}" "${cryptoki[@]}" -shared -fPIC -fvisibility=hidden -o "$P11_PROXY_TARGET" \
+            "$CHECKOUT"/tests/targets/{lists,script,scripted,token,work}.c
     same "a program with musl"          with_musl
 else
     skip_check "a program with musl" "no musl-gcc"

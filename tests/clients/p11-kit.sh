@@ -4,8 +4,7 @@
 # shellcheck source=tests/clients/lib.sh
 . "$CHECKOUT/tests/clients/lib.sh"
 
-kit=$kit_proxy
-needs p11-kit p11tool pkcs11-tool "$kit"
+needs p11-kit p11tool pkcs11-tool "$kit_proxy"
 modules=$config/modules
 new_key
 
@@ -47,17 +46,17 @@ signs() {
 
 # draws_in SLOT: from p11-kit-proxy.so, which has the tokens of all modules.
 draws_in() {
-    registered pkcs11-tool --module "$kit" --slot-index "$1" --generate-random 32 2>/dev/null | wc -c
+    registered pkcs11-tool --module "$kit_proxy" --slot-index "$1" --generate-random 32 2>/dev/null | wc -c
 }
 
 above() {
-    registered p11-kit list-modules && draws && registered pkcs11-tool --module "$kit" --list-slots && signs "$kit" && draws_in 0
+    registered p11-kit list-modules && draws && registered pkcs11-tool --module "$kit_proxy" --list-slots && signs "$kit_proxy" && draws_in 0
 }
 
 # It as our target would find us again among its modules: disable-in takes us out of it.
 below() {
     the_tokens_own "module: $TARGET"
-    export P11_SLOW_TARGET=$kit
+    export P11_SLOW_TARGET=$kit_proxy
     registered pkcs11-tool --module "$module" --list-slots && signs "$module"
 }
 
@@ -79,7 +78,7 @@ hides() {
 # A module in a process of its own, which p11-kit starts.
 in_another_process() {
     sed -i 's/^module:/remote: |p11-kit remote/' "$modules/p11-proxy.module"
-    tokens_listed && draws && signs "$kit"
+    tokens_listed && draws && signs "$kit_proxy"
 }
 
 # A program that takes all modules again and again, and does not always give them back.

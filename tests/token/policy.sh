@@ -7,17 +7,15 @@
 under() {
     printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' "x-disabled-algorithms: $1" \
         >"$P11_PROXY_CONFIG"
-    shift
-    "$@"
+    "${@:2}"
 }
 
 # fails_with TEXT COMMAND...: with a code that is no signal's, and says TEXT.
 fails_with() {
-    local text=$1 out code=0
-    shift
-    out=$("$@" 2>&1) || code=$?
+    local out code=0
+    out=$("${@:2}" 2>&1) || code=$?
     printf '%s\nexit code %d\n' "$out" "$code"
-    [[ $code != 0 && $code -lt 124 && $out == *"$text"* ]]
+    [[ $code != 0 && $code -lt 124 && $out == *"$1"* ]]
 }
 
 tool() {
@@ -31,10 +29,8 @@ mechanisms() {
 
 # gone LIST NAME...: just these mechanisms vanish from pkcs11-tool's list, and the order of the others stays.
 gone() {
-    local list=$1
-    shift
-    mechanisms "$TARGET" | grep -vxF "$(printf '%s\n' "$@")" >"$scratch/wanted"
-    under "$list" mechanisms "$PROXY" >"$scratch/shown"
+    mechanisms "$TARGET" | grep -vxF "$(printf '%s\n' "${@:2}")" >"$scratch/wanted"
+    under "$1" mechanisms "$PROXY" >"$scratch/shown"
     diff -u "$scratch/wanted" "$scratch/shown" && [[ $(wc -l <"$scratch/wanted") -lt $(mechanisms "$TARGET" | wc -l) ]]
 }
 
@@ -68,17 +64,11 @@ java_with() {
 
 # The services that vanish, each on a line.
 services_gone() {
-    local list=$1
-    under '' java_with services >"$scratch/all" && under "$list" java_with services >"$scratch/left" &&
+    under '' java_with services >"$scratch/all" && under "$1" java_with services >"$scratch/left" &&
         comm -23 "$scratch/all" "$scratch/left" >"$scratch/gone" && comm -13 "$scratch/all" "$scratch/left" >"$scratch/new"
     cat "$scratch/gone"
-    shift
-    [[ -s $scratch/gone && ! -s $scratch/new ]] || return 1
-    local service
-    for service in "$@"; do
-        grep -x "$service" "$scratch/gone" || return 1
-    done
-    ! grep -E 'SHA256|SHA-256|AES|^Signature (SHA512|NONE)' "$scratch/gone"
+    [[ ! -s $scratch/new ]] && grep -x 'MessageDigest MD5' "$scratch/gone" && grep -x 'MessageDigest SHA-1' "$scratch/gone" &&
+        ! grep -E 'SHA256|SHA-256|AES|^Signature (SHA512|NONE)' "$scratch/gone"
 }
 
 for key in rsa:2048:01 rsa:1024:02 EC:prime256v1:03 EC:secp384r1:04; do
@@ -104,7 +94,7 @@ check "pkcs11-tool: one curve is refused"            under 'secp256r1' fails_wit
 check "pkcs11-tool: another is fine"                 under 'secp256r1' sign ECDSA 04
 check "pkcs11-tool: no new key on it"                under 'secp256r1' fails_with 'rv = ' makes_key EC:prime256v1
 check "a wrong list is told with its place"          under 'MD5, SHA9' fails_with "$P11_PROXY_CONFIG:4:" tool --list-slots
-check "Java: services are gone"                      services_gone 'SHA-1, MD5, DES, RC4' 'MessageDigest MD5' 'MessageDigest SHA-1'
+check "Java: services are gone"                      services_gone 'SHA-1, MD5, DES, RC4'
 check "Java: SHA256withRSA, with a new key of 2048 bits" under 'SHA-1, MD5, RSA keySize < 2048' java_with sign SHA256withRSA 2048
 check "Java: no new key of 1024 bits"                under 'RSA keySize < 2048' fails_with 2048 java_with sign SHA256withRSA 1024
 check "Java: MD5withRSA, if nothing is disabled"     under '' java_with sign MD5withRSA 2048
