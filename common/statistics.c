@@ -20,7 +20,7 @@ const char *const statistics_drop_words[POOL_DROP_CAUSES] = {
     [POOL_DROP_SEED] = "seed",         [POOL_DROP_LOGIN] = "login",
     [POOL_DROP_SESSIONS] = "sessions", [POOL_DROP_TOKEN] = "token",
     [POOL_DROP_FINALIZE] = "finalize", [POOL_DROP_CLOCK] = "clock",
-    [POOL_DROP_MEMORY] = "memory",     [POOL_DROP_HEALTH] = "health",
+    [POOL_DROP_HEALTH] = "health",
 };
 
 void statistics_add_up(struct statistics_slot *slot)

@@ -1,7 +1,6 @@
 /* safeguard.h - names the pool's safeguards, so that a test can leave one out and see that a test fails.
  *
  *   FORK       memory is wiped on fork
- *   DROPPABLE  the droppable sentinel is checked
  *   POST_COPY  the epoch is checked again after the copy
  *   WIPE       served bytes are wiped
  *   AGE        bytes older than max-age are not served

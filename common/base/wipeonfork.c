@@ -11,9 +11,6 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
-#ifndef MAP_DROPPABLE
-#define MAP_DROPPABLE 0x08
-#endif
 
 enum { BOGUS_ADVICE = -1 };
 
@@ -78,19 +75,4 @@ void wipeonfork_unmap(void *memory, size_t len_bytes)
         return;
     explicit_bzero(memory, usable);
     munmap((char *)memory - guard, usable + 2 * guard);
-}
-
-_Atomic uint64_t *droppable_map(void)
-{
-    KEEP_ERRNO();
-    void *page =
-        mmap(NULL, page_bytes(), PROT_READ | PROT_WRITE, MAP_DROPPABLE | MAP_ANONYMOUS, -1, 0);
-    return page == MAP_FAILED ? NULL : page;
-}
-
-void droppable_unmap(_Atomic uint64_t *page)
-{
-    KEEP_ERRNO();
-    if (page != NULL)
-        munmap(page, page_bytes());
 }

@@ -3,10 +3,8 @@
 #ifndef P11_PROXY_WIPEONFORK_H
 #define P11_PROXY_WIPEONFORK_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 /*
  * Maps at least len_bytes of zeroed, private, page-aligned memory between two pages that fault when touched.
@@ -26,10 +24,5 @@ void wipeonfork_unlock(void *memory, size_t len_bytes);
 /* Asks the kernel once more to wipe such memory, because a program that restores checkpoints may have lost
  * that. Returns 0 or -ENOTSUP. */
 int wipeonfork_reassert(void *memory, size_t len_bytes);
-
-/* Maps a page that reads zero after a fork, after a restore from a checkpoint, and if the kernel took it
- * away for want of memory (MAP_DROPPABLE, Linux 6.11). NULL where there is no such thing. */
-_Atomic uint64_t *droppable_map(void);
-void droppable_unmap(_Atomic uint64_t *page);
 
 #endif

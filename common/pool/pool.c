@@ -45,8 +45,8 @@ static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, i
 
 void pool_next_epoch_locked(struct pool *p)
 {
-    if (p->memory->started)
-        atomic_store(p->epoch, ++p->memory->last_epoch);
+    struct pool_memory *m = p->memory;
+    atomic_store(&m->epoch, m->started ? ++m->last_epoch : 0);
 }
 
 static void drop_locked(struct pool *p, enum pool_drop cause)
@@ -63,7 +63,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
     m->target_bytes = min_size(POOL_TARGET_MIN, m->most_bytes);
 }
 
-/* Wipes what is too old, and all if a clock stepped or the page with the epoch was dropped. Returns the time. */
+/* Wipes what is too old, and all if a clock stepped. Returns the time. */
 static int64_t expire_locked(struct pool *p)
 {
     struct pool_memory *m = p->memory;
@@ -81,21 +81,20 @@ static int64_t expire_locked(struct pool *p)
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - m->clock_offset_ns;
     bool stepped = went_back || step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    bool vanished = atomic_load(p->epoch) == 0;
-    if ((!stepped && !vanished) || !m->started)
+    if (!stepped || !m->started)
         return now_ns;
     /* This may be the second process of one memory image, and the first may have served the same bytes. */
     m->clock_offset_ns = offset_ns;
     if (wipeonfork_reassert(m, p->mapped_bytes) != 0)
         m->started = false;
-    drop_locked(p, stepped ? POOL_DROP_CLOCK : POOL_DROP_MEMORY);
+    drop_locked(p, POOL_DROP_CLOCK);
     return now_ns;
 }
 
 /* Whether bytes that came in at that epoch, which was not 0, may be served now. */
 static inline bool is_intact(const struct pool *p, uint64_t epoch)
 {
-    return atomic_load_explicit(p->epoch, memory_order_acquire) == epoch;
+    return atomic_load_explicit(&p->memory->epoch, memory_order_acquire) == epoch;
 }
 
 static inline void note_draw(struct pool_line *line, size_t len_bytes)
@@ -117,7 +116,7 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
 {
     struct pool_memory *m = p->memory;
     size_t held = s->end - s->next;
-    bool dropped = s->epoch != atomic_load(p->epoch);
+    bool dropped = s->epoch != atomic_load(&m->epoch);
     if (held != 0 && !dropped && !is_too_old_locked(m, s->fetched_ns, now_ns))
         return;
     *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += held;
@@ -167,7 +166,7 @@ static size_t take_for_slice_locked(struct pool *p, struct slice *s, size_t len_
     m->served_lately += more;
     if (kept == 0 || fetched_ns < s->fetched_ns)
         s->fetched_ns = fetched_ns;
-    s->epoch = atomic_load(p->epoch);
+    s->epoch = atomic_load(&m->epoch);
     set_share_locked(p, s, kept + more);
     return more;
 }
@@ -210,7 +209,7 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     s->checked_ns = expire_locked(p);
     wipe_if_stale_locked(p, s, s->checked_ns);
     bool expired = m->counts.expired_bytes != expired_bytes;
-    if (s->end - s->next < len_bytes && atomic_load(p->epoch) != 0)
+    if (s->end - s->next < len_bytes && atomic_load(&m->epoch) != 0)
         taken = take_for_slice_locked(p, s, len_bytes, &bytes);
     *low = is_low_locked(p);
     pthread_mutex_unlock(&m->lock);
@@ -255,7 +254,7 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     enum pool_answer answer = POOL_MISS;
     lock_for_draw(&m->lock);
     expire_locked(p);
-    uint64_t epoch = atomic_load(p->epoch);
+    uint64_t epoch = atomic_load(&m->epoch);
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
         ring_move(&m->ring, &p->ring_memory, buf, len_bytes);
         m->served_lately += len_bytes;
@@ -318,7 +317,7 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes,
     bool fills_up = atomic_load(&m->fills_up) && m->served_lately > caller_bytes;
     m->target_bytes = fills_up ? m->most_bytes : min_size(target, m->most_bytes);
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
-    fetch->epoch = atomic_load(p->epoch);
+    fetch->epoch = atomic_load(&m->epoch);
     if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
         fetch->bytes = ring_open(&m->ring, &p->ring_memory, min_size(caller_bytes, wanted), wanted,
                                  &fetch->len_bytes);
@@ -342,7 +341,7 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         copy_and_wipe(caller_buf, fetch->bytes + kept_bytes, caller_bytes);
 
     pthread_mutex_lock(&m->lock);
-    uint64_t epoch = atomic_load(p->epoch);
+    uint64_t epoch = atomic_load(&m->epoch);
     if (epoch != fetch->epoch) {
         wipe_bytes(fetch->bytes, kept_bytes);
         kept_bytes = 0;

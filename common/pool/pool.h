@@ -119,8 +119,7 @@ enum pool_drop {
     POOL_DROP_SESSIONS, /* the last session closed, or all, while a user was logged in */
     POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
     POOL_DROP_FINALIZE,
-    POOL_DROP_CLOCK,  /* the clock stepped: suspended, restored or set */
-    POOL_DROP_MEMORY, /* the droppable page vanished: restored, or memory was short */
+    POOL_DROP_CLOCK, /* the clock stepped: suspended, restored or set */
     POOL_DROP_HEALTH,
     POOL_DROP_CAUSES
 };
@@ -138,7 +137,6 @@ struct pool_counts {
     uint64_t most_bytes;   /* see pool_limit() */
     uint64_t target_bytes; /* that demand asks for, now */
     bool locked;           /* kept out of swap */
-    bool droppable;        /* the droppable sentinel is there */
 };
 
 /* A snapshot since pool_start(); it may miss calls that are under way. */

@@ -29,8 +29,9 @@ struct slice {
 
 /* What changes, in memory that fork wipes. Zero bytes are a pool that is stopped. */
 struct pool_memory {
-    _Atomic uint64_t own_epoch; /* where the pool's epoch is if there is no droppable page */
-    atomic_bool fills_up;       /* see pool_fill_up() */
+    /* Moves on whenever bytes held or on their way must not be used. 0: serve nothing. */
+    _Atomic uint64_t epoch;
+    atomic_bool fills_up; /* see pool_fill_up() */
 
     pthread_mutex_t lock
         __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
@@ -56,9 +57,6 @@ struct pool {
     struct pool_memory *memory;
     struct ring_memory ring_memory; /* behind struct pool_memory */
     struct pool_line *lines;
-    /* Moves on whenever bytes held or on their way must not be used. It lies in a page that also reads zero after a
-     * restore from a checkpoint, or if memory was short, where the system has such a page. 0: serve nothing. */
-    _Atomic uint64_t *epoch;
     size_t mapped_bytes;
     struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };

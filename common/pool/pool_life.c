@@ -25,11 +25,8 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
     }
     *p = (struct pool){.memory = memory,
                        .ring_memory = {(uint8_t *)memory + ring_at, capacity_bytes},
-                       .epoch = SAFEGUARD(DROPPABLE) ? droppable_map() : NULL,
                        .mapped_bytes = ring_at + capacity_bytes};
     p->lines = lines != NULL ? lines : p->unobserved;
-    if (p->epoch == NULL)
-        p->epoch = &p->memory->own_epoch;
     *pool = p;
     return 0;
 }
@@ -38,8 +35,6 @@ void pool_free(struct pool *p)
 {
     if (p == NULL)
         return;
-    if (p->epoch != &p->memory->own_epoch)
-        droppable_unmap(p->epoch);
     wipeonfork_unmap(p->memory, p->mapped_bytes);
     free(p);
 }
@@ -60,7 +55,7 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     bool locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
     health_start(&m->health);
     pthread_mutex_lock(&m->lock);
-    m->counts = (struct pool_counts){.locked = locked, .droppable = p->epoch != &m->own_epoch};
+    m->counts = (struct pool_counts){.locked = locked};
     m->most_bytes = p->ring_memory.capacity_bytes;
     m->target_bytes = POOL_TARGET_MIN;
     m->served_lately = 0;
@@ -78,7 +73,7 @@ void pool_stop(struct pool *p)
     pool_drop(p, POOL_DROP_FINALIZE);
     pthread_mutex_lock(&m->lock);
     m->started = false;
-    atomic_store(p->epoch, 0);
+    atomic_store(&m->epoch, 0);
     bool locked = m->counts.locked;
     m->counts.locked = false;
     pthread_mutex_unlock(&m->lock);

@@ -223,7 +223,6 @@ void count_pool(struct slot *slot)
     statistic_set(&counted->level_bytes, counts.target_bytes);
     statistic_set(&counted->capacity_bytes, counts.most_bytes);
     statistic_set(&counted->locked, counts.locked);
-    statistic_set(&counted->droppable, counts.droppable);
     for (int i = 0; i < POOL_DROP_CAUSES; i++)
         statistic_set(&counted->drops[i], counts.drops[i]);
 }

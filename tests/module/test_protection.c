@@ -145,7 +145,7 @@ TEST_EACH(all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS)
     for (int round = 0; round < 4; round++) {
         for (unsigned slot = 0; slot < SLOTS; slot++) {
             draw(sessions[slot], 1024, 64 * KIB);
-            draw(sessions[slot], 16, 8 * KIB);
+            draw(sessions[slot], 16, 8 * KIB + 16); /* the last one begins a fetch */
         }
         if (_i < POOLS)
             let_filler_work();

@@ -67,7 +67,6 @@ static void fill(struct statistics *all)
                                  .capacity_bytes = asked("bare") ? 0 : 65536,
                                  .chunk_bytes = 16384,
                                  .locked = 1,
-                                 .droppable = 1,
                                  .trust = asked("suspect")   ? HEALTH_SUSPECT
                                           : asked("latched") ? HEALTH_FAILED
                                                              : HEALTH_OK,

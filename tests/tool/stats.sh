@@ -122,7 +122,7 @@ check_stats_json "json: a slot" '.slots[0] == {
         token_draws: 800, token_drawn_bytes: 25600, failed_draws: 6, calls: 14011, called_bytes: 65536000,
         failed_calls: 7, missed_draws: 12, fills: 4000, filled_bytes: 64015104, expired_bytes: 1234,
         dropped_bytes: 5678, alarms: 1, held_bytes: 8192, level_bytes: 16384, capacity_bytes: 65536,
-        chunk_bytes: 16384, locked: true, droppable: true,
+        chunk_bytes: 16384, locked: true,
         drops: (.slots[0].drops | map_values(0) + {seed: 3, login: 2})}'
 check_stats_json "json: refusals" '.refusals == [
         {mechanism: "CKM_MD5_RSA_PKCS", mechanism_number: 5, rule: "MD5", line: 4, times: 12,

@@ -13,7 +13,6 @@ _Atomic int64_t now_ns, wall_ahead_ns;
 unsigned looks_before_pause;
 int madvise_answer;
 _Atomic bool yielded;
-_Atomic uint64_t *droppable_page;
 
 struct pool *pool;
 struct pool_line lines[POOL_LINES];
@@ -29,8 +28,6 @@ int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 int __real_madvise(void *memory, size_t len_bytes, int advice);
 int __wrap_madvise(void *memory, size_t len_bytes, int advice);
-void *__real_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset);
-void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -61,21 +58,6 @@ int __wrap_madvise(void *memory, size_t len_bytes, int advice)
         return __real_madvise(memory, len_bytes, advice);
     errno = EINVAL;
     return madvise_answer < 0 ? -1 : 0;
-}
-
-void *__wrap_mmap64(void *at, size_t len_bytes, int protection, int flags, int fd, off_t offset)
-{
-    enum { DROPPABLE = 0x08, TYPE = 0x0f };
-    void *memory = __real_mmap64(at, len_bytes, protection, flags, fd, offset);
-    if ((flags & TYPE) == DROPPABLE)
-        droppable_page = memory == MAP_FAILED ? NULL : memory;
-    return memory;
-}
-
-bool kernel_has_droppable(void)
-{
-    enum { DROPPABLE_ANONYMOUS = 0x08 | MAP_ANONYMOUS };
-    return __real_mmap64(NULL, 1, PROT_READ, DROPPABLE_ANONYMOUS, -1, 0) != MAP_FAILED;
 }
 
 void set_up(void)

@@ -20,7 +20,6 @@ extern _Atomic int64_t now_ns, wall_ahead_ns;
 extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
 extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
 extern _Atomic bool yielded;        /* a thread has called sched_yield() */
-extern _Atomic uint64_t *droppable_page; /* the pool's */
 
 static const int64_t PAUSE_NS = NS_PER_S;
 
@@ -28,8 +27,6 @@ extern struct pool *pool; /* started, empty, of CAPACITY */
 extern struct pool_line lines[POOL_LINES];
 void set_up(void);
 void tear_down(void);
-
-bool kernel_has_droppable(void);
 
 struct pool_counts counts(void);
 
