@@ -46,8 +46,8 @@ static const char *read_key_size(struct rule *rule, const char **at)
         return "has more than one !=";
     if (is == UNEQUAL)
         sizes->but = bits;
-    unsigned long from = is == ABOVE ? bits + 1 : is == AT_LEAST || is == EQUAL ? bits : 0;
-    unsigned long to = is == BELOW ? bits : is == AT_MOST || is == EQUAL ? bits + 1 : BITS_UNKNOWN;
+    uint64_t from = is == ABOVE ? bits + 1 : is == AT_LEAST || is == EQUAL ? bits : 0;
+    uint64_t to = is == BELOW ? bits : is == AT_MOST || is == EQUAL ? bits + 1 : BITS_UNKNOWN;
     sizes->min = from > sizes->min ? from : sizes->min;
     sizes->end = to < sizes->end ? to : sizes->end;
     rule->has_sizes = true;

@@ -146,7 +146,7 @@ class Sequences(Player):
         """Sessions, a login and keys: what most programs have before they do anything."""
         # A handle of another life may be another session now, or the proxy's own; SoftHSM takes an object's for a
         # pointer, and crashes.
-        for things in (self.sessions, self.open_sessions, *self.objects.values()):
+        for things in (self.sessions, self.open_sessions, *self.objects.values(), Handle.names):
             things.clear()
         for _ in range(3):
             self.open()
