@@ -23,62 +23,50 @@ import time
 import targets
 
 MORE_RUNS = 4         # of the target, before a difference is believed
-PLAYER = (sys.executable, "-SEB", str(pathlib.Path(__file__).with_name("sequences.py")))
+PLAYER = (sys.executable, "-SEB", pathlib.Path(__file__).with_name("sequences.py"))
 SKIPPED = 77          # meson's exit code for a test that has nothing to test
-COPIED = ("PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LD_PRELOAD")
+SECONDS, SEED, SEQUENCES = (int(os.environ.get(f"ORACLE_{name}", usual))
+                            for name, usual in (("SECONDS", 30), ("SEED", 1), ("SEQUENCES", 30)))
+INHERITED = {name: value for name, value in os.environ.items() if not name.startswith("P11_")}
 
 
 class Oracle:
-    def __init__(self, proxy, name, scratch):
-        self.proxy, self.name, self.scratch = proxy, name, scratch
-        self.target = targets.TARGETS[name]
-        self.numbers = itertools.count()
+    def __init__(self, proxy, name, target, scratch):
+        self.proxy, self.name, self.target, self.scratch = proxy, name, target, scratch
         self.executor = concurrent.futures.ThreadPoolExecutor(3)
-        self.calls = self.crashes = 0
-        self.template = scratch / "template"
-        self.target.make_token(self.template)
-        if self.target.needs_pin:
-            self.play(0, 0, False)
-            self.template = scratch / "run0" / "token"
+        self.target.make_token(scratch / "template")
 
-    def play(self, seed, sequences, proxied):
+    def play(self, seed, proxied):
         """The lines that the player wrote; the last one says how it ended."""
-        directory = self.scratch / f"run{next(self.numbers)}"
-        token, config = directory / "token", directory / "config"
-        shutil.copytree(self.template, token)
-        reserved = self.target.reserved.format(token=token)
-        environment = {name: os.environ[name] for name in COPIED if name in os.environ}
-        environment |= {"P11_PROXY_CONFIG": str(config)} | self.target.environment(token, seed)
-        config.write_text(f"x-target: {self.target.path}\nx-log: {directory}/log error\n" +
-                          (f"x-target-init: {reserved}\n" if reserved else ""))
-        command = [*PLAYER, self.proxy if proxied else self.target.path, self.name, str(seed), str(sequences)]
-        done = subprocess.run(command + ([reserved] if reserved and not proxied else []), env=environment, cwd=token,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+        with tempfile.TemporaryDirectory(dir=self.scratch) as run:
+            token, config = pathlib.Path(run, "token"), pathlib.Path(run, "config")
+            shutil.copytree(self.scratch / "template", token)
+            reserved = self.target.reserved.format(token=token)
+            config.write_text(f"x-target: {self.target.path}\nx-log: {run}/log error\n" +
+                              (f"x-target-init: {reserved}\n" if reserved else ""))
+            command = (*PLAYER, self.proxy if proxied else self.target.path, self.name, str(seed), str(SEQUENCES),
+                       "" if proxied else reserved)
+            done = subprocess.run(command, cwd=token, capture_output=True, text=True, check=False,
+                                  env=INHERITED | {"P11_PROXY_CONFIG": str(config)} | self.target.environment(token, seed))
         if done.returncode > 0:
-            raise RuntimeError(done.stderr.decode())
-        output = done.stdout.decode().replace(str(directory), "RUN").splitlines()
-        if done.returncode < 0:
-            output.append(f"ended {signal.Signals(-done.returncode).name}")
-        if sequences:
-            shutil.rmtree(directory, ignore_errors=True)
-        return output
+            raise RuntimeError(done.stderr)
+        end = [f"ended {signal.Signals(-done.returncode).name}"] if done.returncode else []
+        return done.stdout.replace(run, "RUN").splitlines() + end
 
-    def differs(self, seed, sequences):
-        """The output of the target and of the proxy up to the first difference, or None."""
-        runs = [self.executor.submit(self.play, seed, sequences, proxied) for proxied in (False, False, True)]
-        first, second, proxied = [run.result() for run in runs]
-        self.calls += len(first)
-        self.crashes += first[-1] != "end"
-        for number, (bare, again, there) in enumerate(itertools.zip_longest(first, second, proxied, fillvalue="nothing")):
-            if any(line.startswith(("ended", "nothing")) for line in (bare, again)) or not alike(bare, again):
-                return None  # the target's own fault, and nothing behind it can be compared
-            if not agree(bare, again, there):
-                return (proxied[:number], bare, there) if self.is_true(seed, sequences, number, bare, there) else None
+    def difference(self, seed):
+        """The proxy's output before the first difference, and the line of the target and of the proxy; or None."""
+        first, second, proxied = self.executor.map(self.play, [seed] * 3, (False, False, True))
+        for number, lines in enumerate(itertools.zip_longest(first, second, proxied, fillvalue="nothing")):
+            bare, again, there = lines
+            if bare.startswith(("ended", "nothing")) or bare.split(" ")[:2] != again.split(" ")[:2]:
+                return None  # the target crashes, or takes another way: nothing behind it can be compared
+            if not agree(*lines):
+                return (proxied[:number], bare, there) if self.is_true(seed, number, bare, there) else None
         return None
 
-    def is_true(self, seed, sequences, number, bare, there):
+    def is_true(self, seed, number, bare, there):
         """Whether the target alone never does what the proxy did."""
-        outputs = [self.play(seed, sequences, False) for _ in range(MORE_RUNS)]
+        outputs = [self.play(seed, False) for _ in range(MORE_RUNS)]
         return all(len(output) > number and not agree(output[number], bare, there) for output in outputs)
 
 
@@ -90,33 +78,25 @@ def agree(bare, again, there):
     return all(one == three or (one != two and len(one) == len(three)) for one, two, three in zip(*fields))
 
 
-def alike(bare, again):
-    """Whether two runs of the target took the same way: the same call with the same code."""
-    return bare.split(" ")[:2] == again.split(" ")[:2]
-
-
 def main():
-    proxy, test_targets = [str(pathlib.Path(path).resolve()) for path in sys.argv[1:3]]
+    proxy, test_targets = [pathlib.Path(path).resolve() for path in sys.argv[1:3]]
     name = sys.argv[3]
     target = targets.TARGETS[name]
     target.path = test_targets / target.path  # an absolute path stays as it is
     if not target.path.exists():
         print(f"{name} is not installed")
         return SKIPPED
-    seconds, seed, sequences = [int(os.environ.get(f"ORACLE_{what}", usual))
-                                for what, usual in (("SECONDS", 30), ("SEED", 1), ("SEQUENCES", 30))]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="oracle.") as scratch:
-        oracle = Oracle(proxy, name, pathlib.Path(scratch))
-        difference, played, end = None, 0, time.monotonic() + seconds
-        while difference is None and time.monotonic() < end:
-            difference = oracle.differs(seed + played, sequences)
-            played += 1
-        if difference is not None:
-            before, bare, there = difference
-            print(*before, f"# {name}, seed {seed + played - 1}: that was the same, and then it differs", f"# {bare}",
-                  f"# {there}, with the proxy before it", sep="\n")
-        print(f"{name}: {played} seeds, {oracle.calls} calls, {oracle.crashes} ended in a crash of the target")
+        oracle = Oracle(proxy, name, target, pathlib.Path(scratch))
+        seed, end = SEED, time.monotonic() + SECONDS
+        while (difference := oracle.difference(seed)) is None and time.monotonic() < end:
+            seed += 1
+    if difference is not None:
+        before, bare, there = difference
+        print(*before, f"# {name}, seed {seed}: that was the same, and then it differs", f"# {bare}",
+              f"# {there}, with the proxy before it", sep="\n")
+    print(f"{name}: seeds {SEED} to {seed}")
     return 0 if difference is None else 1
 
 

@@ -14,16 +14,19 @@ NO_HANDLE = 0x7FFFFFF1  # nothing that a module gives out
 OK = 0
 WORD = 8
 TIME_OF_DAY = slice(188, 204)  # in CK_TOKEN_INFO
-STANDARD = b"PKCS 11\0"
-COUNTS = {(3, 2): 104, (3, 0): 92, (2, 40): 68}
+COUNTS = {(3, 2): 104, (3, 0): 92}  # of functions, by the list's version; 68 in older ones
 
 FUNCTIONS = pathlib.Path(__file__).parents[2] / "module" / "functions.def"
-ROW = re.compile(r"^[A-Z]+ *\(.*?\b(C_\w+), (.*)", re.MULTILINE)
-PARAMETERS = {name: rest.count("(CK_") for name, rest in ROW.findall(FUNCTIONS.read_text())}
+NAMES = re.findall(r"^[A-Z]+ *\(.*?\b(C_\w+), ", FUNCTIONS.read_text(), re.MULTILINE)
 
 
 def words(*numbers):
     return b"".join(struct.pack("=Q", number) for number in numbers)
+
+
+def sized(thing):
+    """Bytes or a template, and its size: two arguments of most functions."""
+    return thing, len(thing)
 
 
 class Block:
@@ -44,7 +47,7 @@ class Block:
 
     def came(self, _rv, _following):
         """What a call left here, as text; following is its next argument."""
-        return ""
+        return "-"
 
 
 class Out(Block):
@@ -63,14 +66,13 @@ class Out(Block):
 
 class Random(Out):
     """For bytes that cannot be foretold."""
-    def came(self, rv, following):
-        super().came(rv, following)
+    def came(self, _rv, _following):
         content = self.content()
         changed = len(content) - content.count(FILL)
         if len(content) < MANY:
             return "few"
         # A call that fails may leave nothing in the place of bytes that it had.
-        if changed == 0 or (rv != OK and not any(content)):
+        if changed == 0 or not any(content):
             return "untouched"
         return "written" if changed * 2 >= len(content) else "partly"
 
@@ -89,46 +91,49 @@ class Handle:
     names = {}  # by value
 
     def __init__(self):
-        self.value, self.name = NO_HANDLE, f"h{next(Handle.numbers)}"
+        self.word, self.name = NO_HANDLE, f"h{next(Handle.numbers)}"
 
-    def room(self):
-        return Room(self)
+    def came(self, _rv, _following):
+        return self.name
 
 
-class Room(Block):
+class Room(Length):
+    """Where a call leaves a handle."""
     def __init__(self, handle):
-        super().__init__(words(NO_HANDLE))
+        super().__init__(NO_HANDLE)
         self.handle = handle
 
     def came(self, rv, _following):
         value = self.number()
         if rv == OK and value != NO_HANDLE:
-            self.handle.value = value
+            self.handle.word = value
             Handle.names[value] = self.handle.name
         return "untouched" if value == NO_HANDLE else f"{self.handle.name}={'set' if value else '0'}"
 
 
 class Found(Out):
     """Room for handles, which may come in any order."""
-    def came(self, rv, following):
+    def came(self, _rv, _following):
         handles = [handle for handle, in struct.iter_unpack("8s", self.content()) if handle != FILL * WORD]
-        return ",".join(sorted(Handle.names.get(int.from_bytes(handle, sys.byteorder), "other") for handle in handles))
+        return ",".join(sorted(Handle.names.get(int.from_bytes(handle, sys.byteorder), "other") for handle in handles)) or "-"
 
 
 class Template(Block):
     """Of pairs: a type, and a number, True or False, bytes, room for a value, or None to ask for its length."""
     def __init__(self, *rows):
-        self.rows = [(kind, None if value is None else value if isinstance(value, Block) else
-                      Block(bytes([value]) if isinstance(value, bool) else
-                            value if isinstance(value, bytes) else words(value))) for kind, value in rows]
-        super().__init__(words(*(word for kind, part in self.rows
-                                 for word in (kind, part.word if part else 0, part.len if part else 0))))
-        self.count = len(rows)
+        self.parts = []
+        for _, value in rows:
+            value = bytes([value]) if isinstance(value, bool) else words(value) if isinstance(value, int) else value
+            self.parts.append(Block(value) if isinstance(value, bytes) else value)
+        super().__init__(words(*(word for (kind, _), part in zip(rows, self.parts)
+                                 for word in ((kind, part.word, part.len) if part else (kind, 0, 0)))))
+
+    def __len__(self):
+        return len(self.parts)
 
     def came(self, rv, following):
-        sizes = [size for _, _, size in struct.iter_unpack("=QQq", self.content())]
-        return ",".join(f"{kind:x}:{size}:" + (part.came(rv, following) if part else "")
-                        for (kind, part), size in zip(self.rows, sizes))
+        rows = zip(struct.iter_unpack("=QQq", self.content()), self.parts)
+        return ",".join(f"{kind:x}:{size}:" + (part.came(rv, following) if part else "") for (kind, _, size), part in rows) or "-"
 
 
 class Mechanism(Block):
@@ -140,85 +145,59 @@ class Mechanism(Block):
 
 
 class Player:
-    def __init__(self, path, reserved):
+    def __init__(self, path):
         self.path = path
-        self.reserved = Block(reserved.encode() + b"\0").word if reserved else 0
-        self.slots = []
         self.load()
 
     def load(self):
-        """The newest list that we know, through the one getter or the other."""
+        """The list that is offered first, or the only one."""
         self.module = ctypes.CDLL(self.path)
-        found = Room(Handle())
-        for version in COUNTS:
-            wanted = Block(bytes(version))
-            if not hasattr(self.module, "C_GetInterface"):
-                continue
-            if self.module.C_GetInterface(STANDARD, wanted.memory, found.memory, 0) == OK:
-                address = struct.unpack("=3Q", ctypes.string_at(found.number(), 3 * WORD))[1]
-                if tuple(ctypes.string_at(address, 2)) == version:
-                    break
+        found = Length(0)
+        if hasattr(self.module, "C_GetInterface") and self.module.C_GetInterface(None, None, found.memory, 0) == OK:
+            address = struct.unpack("=3Q", ctypes.string_at(found.number(), 3 * WORD))[1]
         else:
-            version = (2, 40)
             self.module.C_GetFunctionList(found.memory)
             address = found.number()
-        pointers = struct.unpack(f"={COUNTS[version]}Q", ctypes.string_at(address + WORD, COUNTS[version] * WORD))
-        self.functions = dict(zip(PARAMETERS, pointers))
-        print("list", *ctypes.string_at(address, 2), flush=True)
+        version = tuple(ctypes.string_at(address, 2))
+        count = COUNTS.get(version, 68)
+        self.functions = dict(zip(NAMES, struct.unpack(f"={count}Q", ctypes.string_at(address + WORD, count * WORD))))
+        print("list", *version, flush=True)
 
     def reload(self):
         _ctypes.dlclose(self.module._handle)
         self.load()
 
-    def slot(self, number):
-        return self.slots[number] if number < len(self.slots) else NO_HANDLE
-
-    def learn_slots(self):
-        count = Length(32)
-        slots = Out(32 * WORD)
-        if self.call("C_GetSlotList", 0, slots, count) == OK:
-            self.slots = struct.unpack(f"={count.number()}Q", slots.content()[:count.number() * WORD])
-
-    def structure(self, flags):
-        """C_Initialize's, with these flags."""
-        return Block(words(0, 0, 0, 0, flags, self.reserved))
-
     def answer(self, function, arguments):
         """The code, and what came of the arguments."""
         values = [Block(value) if isinstance(value, bytes) else value for value in arguments]
-        numbers = [value.word if isinstance(value, Block) else value.value if isinstance(value, Handle) else value or 0
-                   for value in values]
-        assert len(numbers) == PARAMETERS[function], function
-        kind = ctypes.CFUNCTYPE(ctypes.c_ulong, *[ctypes.c_ulong] * len(numbers))
-        rv = kind(self.functions[function])(*numbers)
-        if function == "C_GetTokenInfo" and isinstance(values[1], Out):
+        numbers = [getattr(value, "word", value or 0) for value in values]
+        rv = ctypes.CFUNCTYPE(ctypes.c_ulong, *[ctypes.c_ulong] * len(numbers))(self.functions[function])(*numbers)
+        if function == "C_GetTokenInfo":
             values[1].memory[TIME_OF_DAY] = bytes(16)
-        return rv, [value.came(rv, following) if isinstance(value, Block) else
-                    value.name if isinstance(value, Handle) else str(value)
-                    for value, following in zip(values, values[1:] + [None])]
+        return f"{rv:#x}", *(value.came(rv, following) if hasattr(value, "came") else str(value)
+                             for value, following in zip(values, values[1:] + [None]))
 
     def call(self, function, *arguments):
-        """Says the function first: a module that crashes shows where."""
+        """Whether it went well. Says the function first: a module that crashes shows where."""
         print(function, end=" ", flush=True)
-        if not self.functions.get(function):
-            print("absent", flush=True)
-            return None
-        rv, came = self.answer(function, arguments)
-        print(f"{rv:#x}", *(text or "-" for text in came), flush=True)
-        return rv
+        answer = self.answer(function, arguments) if self.functions.get(function) else ("absent",)
+        print(*answer, flush=True)
+        return answer[0] == "0x0"
 
-    def side_by_side(self, *calls):
-        """Each a list of functions with their arguments: played in threads, shown one list after the other."""
-        answers = [[] for _ in calls]
+    def side_by_side(self, *lists):
+        """Each of functions with their arguments: played in threads, shown one list after the other."""
+        answers = [[] for _ in lists]
+        begin = threading.Barrier(len(lists))
 
-        def play(number):
-            for function, *arguments in calls[number]:
-                answers[number].append((function, self.answer(function, arguments)))
+        def play(calls, answers):
+            begin.wait()
+            for function, *arguments in calls:
+                answers.append((function, *self.answer(function, arguments)))
 
-        threads = [threading.Thread(target=play, args=(number,)) for number in range(len(calls))]
+        threads = [threading.Thread(target=play, args=pair) for pair in zip(lists, answers)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for function, (rv, came) in sum(answers, []):
-            print(function, f"{rv:#x}", *(text or "-" for text in came), flush=True)
+        for answer in sum(answers, []):
+            print(*answer, flush=True)

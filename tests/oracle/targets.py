@@ -17,7 +17,6 @@ class Target:
     knows_slot: bool = True     # where nothing happened, C_WaitForSlotEvent writes no slot that was never set
     token_keys: bool = True     # survives the use of a token's key after a logout
     slot: int = 0               # where the token is, in the list of slots
-    needs_pin: bool = False     # the user has none at first
     reserved: str = ""          # what pReserved is to say, with {token}
 
     def make_token(self, directory):
@@ -42,6 +41,14 @@ class SoftHsm(Target):
                        stdout=subprocess.DEVNULL)
 
 
+class Softoken(Target):
+    def make_token(self, directory):
+        directory.mkdir()
+        pin = directory / "pin"
+        pin.write_bytes(self.pin)
+        subprocess.run(["certutil", "-N", "-d", f"sql:{directory}", "-f", pin], check=True)
+
+
 class Scripted(Target):
     # What it is besides, by turns: see tests/targets/target.h.
     variants = ("", "login for random", "reuse handles; C_GenerateRandom in slot 1: fail 0x30", "no generator",
@@ -56,9 +63,9 @@ TARGETS = {
     "softhsm": SoftHsm(pathlib.Path("/usr/lib/softhsm/libsofthsm2.so")),
     # A string in pReserved is the only argument that makes it start. It crashes where what it writes to is NULL, and with
     # too little room writes all the same, or a length that it never set. Its second slot has the keys.
-    "softoken": Target(LIBRARIES / "libsoftokn3.so", so_pin=b"", null_args=False, minds_null=False, minds_room=False,
-                       token_keys=False, slot=1, needs_pin=True,
-                       reserved="configdir='sql:{token}' certPrefix='' keyPrefix='' secmod='secmod.db' flags="),
+    "softoken": Softoken(LIBRARIES / "libsoftokn3.so", so_pin=b"", null_args=False, minds_null=False, minds_room=False,
+                         token_keys=False, slot=1,
+                         reserved="configdir='sql:{token}' certPrefix='' keyPrefix='' secmod='secmod.db' flags="),
     "opensc": Target(LIBRARIES / "opensc-pkcs11.so", knows_slot=False),
     "ykcs11": Target(LIBRARIES / "libykcs11.so"),
     "scripted": Scripted(pathlib.Path("scripted.so")),  # in the folder of the tests' targets
