@@ -99,17 +99,12 @@ def check_output(pid):
 def check_terminal(counted, pid):
     text = Terminal("stats", pid, TERM="xterm").end()
     check("without --watch nothing moves", text and "\033" not in text, text)
-    terminal = Terminal("stats", "--watch=0.1", pid, TERM="xterm")
+    terminal = Terminal("stats", "--watch", pid, TERM="xterm")
     first = terminal.read_until(LAST)
     check("--watch draws at the top of an empty screen", first.startswith(DRAW_ANEW), first)
-    check("no rates at first", "calls/s" not in first, first)
-    terminal.read_until(r"from the pool +2000000 +0 ")
     counted.stdin.write("more\n")
     counted.stdin.flush()
-    # 1000 draws within a tenth of a second, though the machine may be slow: at least one each second.
-    rate = terminal.read_until(r"from the pool +2001000 +[1-9][0-9]* ")
-    check("rates", "calls/s" in rate, rate)
-    terminal.read_until(r"from the pool +2001000 +0 ")
+    check("and again, with what came meanwhile", terminal.read_until(r"from the pool +2001000 "))
     check("Ctrl-C ends it", terminal.interrupt() == -signal.SIGINT)
     terminal = Terminal("stats", "--watch=3600", pid, TERM="dumb")
     block = terminal.read_until(LAST + "\r\n")
@@ -118,7 +113,7 @@ def check_terminal(counted, pid):
 
 
 def watch(*arguments):
-    return subprocess.Popen([TOOL, "stats", "--watch=0.1", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([TOOL, "stats", "--watch", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def check_pipe(pid):
@@ -128,7 +123,6 @@ def check_pipe(pid):
         text += process.stdout.readline()
     blocks = text.split("\n\n")[:2]
     check("blocks, an empty line after each", all(b.startswith("process") for b in blocks), blocks)
-    check("with rates from the second on", ["calls/s" in block for block in blocks] == [False, True], blocks)
     check("no escapes in a pipe", "\033" not in text, text)
     process.stdout.close()
     check("it ends when its reader has gone", process.wait() == -signal.SIGPIPE and not process.stderr.read())

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "tool.h"
 
 /* What inspecting a process came to. For a process with several descriptors it is the last that is true. */
@@ -85,7 +84,7 @@ static enum outcome read_counters(struct statistics *all, int fd, uint64_t own_p
 /* Adds the proxy of which fd has the counters; fds is the directory of the process's descriptors. */
 static enum outcome add_proxy(struct counted_list *list, pid_t pid, int fds, int fd)
 {
-    struct counted_proxy proxy = {.pid = pid, .read_ns = clock_exact_ns()};
+    struct counted_proxy proxy = {.pid = pid};
     struct counted_proxy *more =
         realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
     if (more == NULL)

@@ -17,7 +17,6 @@ enum { PROGRAM_BYTES = 64 };
 struct counted_proxy {
     pid_t pid;
     char program[PROGRAM_BYTES];
-    int64_t read_ns;             /* when, on clock_exact_ns() */
     struct statistics *counters; /* the copy; see above */
 };
 

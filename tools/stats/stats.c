@@ -5,10 +5,8 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "policy/tables.h"
 
 static const char help[] =
@@ -18,7 +16,7 @@ static const char help[] =
     "You see your own processes; root sees those of all users.\n\n"
     "  --format=FORMAT    table (the default), json or openmetrics\n"
     "  --json             the same as --format=json\n"
-    "  --watch[=SECONDS]  again every second, or every 0.1 to 3600 seconds, with rates\n"
+    "  --watch[=SECONDS]  again every second, or every 1 to 3600 seconds\n"
     "  --help             show this\n"
     "  --version          show the version\n\n"
     "Exit code: 0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.\n";
@@ -29,22 +27,11 @@ enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
 
 struct request {
     int format; /* enum format */
-    int64_t period_ns;
+    unsigned long period_s;
     bool watches;
     const pid_t *pids; /* as for counters_find() */
     size_t pids_count;
 };
-
-static bool parse_period(const char *text, int64_t *period_ns)
-{
-    char *rest;
-    double seconds = strtod(text, &rest);
-    if (text[strspn(text, "0123456789.")] != '\0' || rest == text || *rest != '\0' ||
-        seconds < 0.1 || seconds > 3600)
-        return false;
-    *period_ns = (int64_t)(seconds * (double)NS_PER_S);
-    return true;
-}
 
 const char *stats_policy_word(const struct statistics *counters)
 {
@@ -82,10 +69,8 @@ static void put_notes(const struct counted_list *list)
 /* Once, or until stdout is closed or none of the processes that were named can be shown. */
 static int show(const struct request *what)
 {
-    const struct timespec pause = {.tv_sec = what->period_ns / NS_PER_S,
-                                   .tv_nsec = what->period_ns % NS_PER_S};
     bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen();
-    struct counted_list list, before = {.count = 0};
+    struct counted_list list;
     bool all_shown = counters_find(&list, what->pids, what->pids_count, /* complains= */ true);
     int code;
     do {
@@ -95,21 +80,18 @@ static int show(const struct request *what)
             stats_metrics(&list);
         else {
             fputs(redraws ? DRAW_ANEW : "", stdout);
-            stats_table(&list, &before);
+            stats_table(&list);
             fputs(what->watches && !redraws ? "\n" : "", stdout);
         }
         code = end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
         if (what->pids_count == 0 && !(what->watches && what->format == FORMAT_JSON))
             put_notes(&list);
-        counters_free(&before);
-        before = list;
-        list = (struct counted_list){.count = 0};
         if (!what->watches || ferror(stdout))
             break;
-        nanosleep(&pause, NULL);
+        sleep((unsigned)what->period_s);
+        counters_free(&list);
         counters_find(&list, what->pids, what->pids_count, /* complains= */ false);
     } while (what->pids_count == 0 || list.count > 0);
-    counters_free(&before);
     counters_free(&list);
     return code;
 }
@@ -122,7 +104,7 @@ int stats_command(int argc, char **argv)
         OPTION_JSON,
         OPTIONS_OF_ALL,
     };
-    struct request what = {.format = FORMAT_TABLE, .period_ns = NS_PER_S};
+    struct request what = {.format = FORMAT_TABLE, .period_s = 1};
     int option;
     while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         switch (option) {
@@ -136,9 +118,8 @@ int stats_command(int argc, char **argv)
             break;
         case 'w':
             what.watches = true;
-            if (optarg != NULL && !parse_period(optarg, &what.period_ns))
-                usage_error(argv[0], "--watch is not a number of seconds from 0.1 to 3600: '%s'",
-                            optarg);
+            if (optarg != NULL && !parse_number(optarg, 3600, &what.period_s))
+                usage_error(argv[0], "--watch is not a number from 1 to 3600: '%s'", optarg);
             break;
         default:
             common_option(option, argv[0], help, &(struct common_options){0});

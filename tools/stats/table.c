@@ -5,12 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "tool.h"
 
 enum { NUMBER_WIDTH = 15, LABEL_WIDTH = 20 };
-
-static double passed_s; /* since the time before, for rates */
 
 static void put_number(uint64_t value)
 {
@@ -43,7 +40,7 @@ static void put_note(const char *name, const struct statistics_slot *slot)
 
 /* A line for a count, bytes, or both, unless all of it is 0. Rows of one line follow each other, the count
  * first. */
-static void put_lines(const struct statistics_slot *slot, const struct statistics_slot *before)
+static void put_lines(const struct statistics_slot *slot)
 {
     for (const struct statistics_row *row = statistics_slot_rows; row->name != NULL; row++) {
         const struct statistics_row *first = row;
@@ -58,11 +55,7 @@ static void put_lines(const struct statistics_slot *slot, const struct statistic
         if (has_count)
             put_number(count);
         else
-            printf("%*s", before != NULL ? 2 * NUMBER_WIDTH : NUMBER_WIDTH, "");
-        if (has_count && before != NULL) {
-            uint64_t was = statistics_number(first, before), more = count > was ? count - was : 0;
-            put_number((uint64_t)((double)more / passed_s + 0.5));
-        }
+            printf("%*s", NUMBER_WIDTH, "");
         if (has_bytes)
             put_number(bytes);
         put_note(first->name, slot);
@@ -70,7 +63,7 @@ static void put_lines(const struct statistics_slot *slot, const struct statistic
     }
 }
 
-static void put_slot(const struct statistics_slot *slot, const struct statistics_slot *before)
+static void put_slot(const struct statistics_slot *slot)
 {
     bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
     printf("  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id), labelled ? ", token '" : "",
@@ -83,11 +76,8 @@ static void put_slot(const struct statistics_slot *slot, const struct statistics
                    ? "SUSPECT: its last random bytes failed the health test"
                    : "FAILED the health test twice in a row: no random bytes until C_Finalize");
     put_label("");
-    printf("%*s", NUMBER_WIDTH, "calls");
-    if (before != NULL)
-        printf("%*s", NUMBER_WIDTH, "calls/s");
-    printf("%*s\n", NUMBER_WIDTH, "bytes");
-    put_lines(slot, before);
+    printf("%*s%*s\n", NUMBER_WIDTH, "calls", NUMBER_WIDTH, "bytes");
+    put_lines(slot);
 }
 
 static const char *refused_word(const struct statistics *counters)
@@ -130,33 +120,14 @@ static void put_head(const struct counted_proxy *proxy)
     putchar('\n');
 }
 
-/* The same proxy as it was a while ago. */
-static const struct counted_proxy *find(const struct counted_list *list,
-                                        const struct counted_proxy *proxy)
+void stats_table(const struct counted_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const struct counted_proxy *other = &list->proxies[i];
-        if (other->pid == proxy->pid &&
-            strcmp(other->counters->module, proxy->counters->module) == 0)
-            return other;
-    }
-    return NULL;
-}
-
-void stats_table(const struct counted_list *list, const struct counted_list *before)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const struct counted_proxy *proxy = &list->proxies[i], *was = find(before, proxy);
-        const struct statistics *counters = proxy->counters;
+        const struct statistics *counters = list->proxies[i].counters;
         fputs(i > 0 ? "\n" : "", stdout);
-        put_head(proxy);
-        passed_s = was != NULL ? (double)(proxy->read_ns - was->read_ns + 1) / NS_PER_S : 0;
-        for (uint64_t place = 0; place < counters->slot_count; place++) {
-            /* Slots keep their places while a process counts. */
-            bool had = was != NULL && place < was->counters->slot_count &&
-                       was->counters->slots[place].id == counters->slots[place].id;
-            put_slot(&counters->slots[place], had ? &was->counters->slots[place] : NULL);
-        }
+        put_head(&list->proxies[i]);
+        for (uint64_t slot = 0; slot < counters->slot_count; slot++)
+            put_slot(&counters->slots[slot]);
         put_refusals(counters);
     }
 }
