@@ -42,17 +42,15 @@ static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_M
     return count;
 }
 
-/* A token of the module that is in wanted; NULL if there is none. */
-static const CK_TOKEN_INFO *common_token(CK_FUNCTION_LIST *module, const CK_TOKEN_INFO *wanted,
-                                         size_t wanted_count)
+static bool has_one_of(CK_FUNCTION_LIST *module, const CK_TOKEN_INFO *wanted, size_t wanted_count)
 {
     static CK_TOKEN_INFO infos[TOKENS_MOST];
     size_t count = list_tokens(module, infos);
     for (size_t i = 0; i < count * wanted_count; i++) {
         if (memcmp(&infos[i / wanted_count], &wanted[i % wanted_count], TOKEN_ID_BYTES) == 0)
-            return &infos[i / wanted_count];
+            return true;
     }
-    return NULL;
+    return false;
 }
 
 static void find(void)
@@ -77,20 +75,15 @@ static void find(void)
         if (reference != NULL && p11_kit_module_initialize(reference) != CKR_OK)
             reference = NULL;
     }
-    answer->token_count = list_tokens(reference, wanted);
+    size_t wanted_count = list_tokens(reference, wanted);
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
-        const CK_TOKEN_INFO *token = common_token(modules[i], wanted, answer->token_count);
-        char *name = p11_kit_module_get_name(modules[i]);
-        bool is_double =
-            !is_file(modules[i], asked_module) && (modules[i] == reference || token != NULL);
-        if (is_double && answer->double_count < DOUBLES_MOST && name != NULL) {
-            snprintf(answer->doubles[answer->double_count].name, NAME_MAX, "%s", name);
-            if (token != NULL)
-                token_text(answer->doubles[answer->double_count].label, token->label,
-                           sizeof token->label);
-            answer->double_count++;
+        bool is_double = !is_file(modules[i], asked_module) &&
+                         (modules[i] == reference || has_one_of(modules[i], wanted, wanted_count));
+        if (is_double && answer->double_count < DOUBLES_MOST) {
+            char *name = p11_kit_module_get_name(modules[i]);
+            snprintf(answer->doubles[answer->double_count++], NAME_MAX, "%s", name);
+            free(name);
         }
-        free(name);
     }
 }
 

@@ -127,7 +127,7 @@ static void set_up(const char *target)
              is_kit ? not_in_kit : "");
     write_file(setup.name, lines);
     for (size_t i = 0; i < registered.double_count && setup.code == EXIT_FINE; i++) {
-        snprintf(name, sizeof name, "%s.module", registered.doubles[i].name);
+        snprintf(name, sizeof name, "%s.module", registered.doubles[i]);
         write_file(name, hidden);
     }
 }

@@ -120,13 +120,9 @@ enum { DOUBLES_MOST = 16 };
 
 struct registered {
     bool has_proxy;
-    bool is_module;     /* the target can be loaded */
-    size_t token_count; /* of the target or the proxy: those that are initialised */
+    bool is_module; /* the target can be loaded */
     size_t double_count;
-    struct {
-        char name[NAME_MAX]; /* of its file, without .module */
-        char label[33];      /* of a token that it has too; "": it is the target */
-    } doubles[DOUBLES_MOST];
+    char doubles[DOUBLES_MOST][NAME_MAX]; /* names of their files, without .module */
 };
 
 /*

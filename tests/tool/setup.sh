@@ -25,7 +25,7 @@ check "writes nothing"           test -z "$(files)"
 check "it is set up"             says 0 "writes $modules/p11-proxy.module:" setup "$TARGET"
 check "with the lines"           grep -Fx "x-target: $TARGET" "$modules/p11-proxy.module"
 check "and what check says"      says 0 "the proxy starts: $PROXY" as_someone "$TOOL" check --module "$PROXY"
-check "the token only through it" grep -F "only through the proxy" "$scratch/out"
+check "the token only through it" grep -F "no token of it through another module" "$scratch/out"
 draws() {
     [[ $(as_someone p11tool --generate-random=32 pkcs11:token=proxy-test | wc -c) == 32 ]]
 }

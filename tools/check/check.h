@@ -33,7 +33,7 @@ extern struct checked {
     struct config *config;
 } checked;
 
-/* What is configured and where, all mistakes, the log file, and files that others may write. */
+/* What is configured and where, all mistakes, and files that others may write. */
 void check_settings(void);
 
 /* The policy, what of it has no effect, and who may write its file. */

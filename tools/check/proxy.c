@@ -100,16 +100,13 @@ void check_p11_kit(void)
             checked.module_path, checked.places.package_modules, checked.places.system_modules);
     else if (report_problems() > 0)
         return;
-    else if (registered.token_count == 0)
-        report_add(MARK_NOTE, "p11-kit",
-                   "p11-kit's programs see no initialised token through the proxy");
     else if (registered.double_count == 0)
-        report_add(MARK_OK, "p11-kit", "p11-kit has the target's tokens only through the proxy");
-    for (size_t i = 0; i < registered.double_count; i++) {
-        const char *name = registered.doubles[i].name;
+        report_add(MARK_OK, "p11-kit",
+                   "p11-kit gives programs the proxy, and no token of it through another module");
+    for (size_t i = 0; i < registered.double_count; i++)
         report_add(MARK_NOTE, "p11-kit",
-                   "p11-kit has token '%s' by another module too (%s), so programs see it twice\n"
+                   "p11-kit has a token of the target by another module too (%s), so programs see "
+                   "it twice\n"
                    "add the line enable-in: nothing to %s/%s.module, which may be a new file",
-                   registered.doubles[i].label, name, folder, name);
-    }
+                   registered.doubles[i], folder, registered.doubles[i]);
 }

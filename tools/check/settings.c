@@ -1,64 +1,39 @@
-/* settings.c - what is configured and where: files that others may write, the log file, the policy. */
+/* settings.c - what is configured, which files others may write, and what protects the pool here. */
 #include "check/check.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Reports which users other than root and this one may write a file, or replace those in a folder, with the
- * commands that end that. False if there is no such user. above is "" or "a folder above ".
- */
-static bool report_writers(const char *about, const char *above, const char *what, const char *path)
-{
-    char users[64] = "everybody";
-    struct stat st;
-    if (stat(path, &st) != 0)
-        return false;
-    /* In such a folder all may write, but each user can remove only files of his own. */
-    bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;
-    bool everybody = (st.st_mode & S_IWOTH) != 0 && !sticky;
-    bool group = (st.st_mode & S_IWGRP) != 0 && st.st_gid != 0 && !sticky;
-    bool owner = st.st_uid != 0 && st.st_uid != getuid();
-    if (!everybody && !group && !owner)
-        return false;
-    if (!everybody)
-        snprintf(users, sizeof users, owner ? "user %u" : "group %u",
-                 (unsigned)(owner ? st.st_uid : st.st_gid));
-    report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about,
-               "%s may write %s%s: %s\n%s%s%s%schmod go-w %s", users, above, what, path,
-               everybody ? "" : "if that is not intended: ", owner ? "chown root " : "",
-               owner ? path : "", owner ? " && " : "", path);
-    return true;
-}
+#include "base/wipeonfork.h"
+
+enum { CPU_FLAGS_BYTES = 8192 };
 
 void check_writers(const char *about, const char *what, const char *path)
 {
-    char place[PATH_MAX];
-    const char *folder = place;
-    report_writers(about, "", what, path);
-    /* The right to write a folder is the right to replace each file and folder in it. */
+    char place[PATH_MAX], users[64];
+    const char *at = place, *above = "";
+    struct stat st;
     snprintf(place, sizeof place, "%s", path);
-    do
-        folder = dirname((char *)folder);
-    while (!report_writers(about, "a folder above ", what, folder) && strcmp(folder, "/") != 0 &&
-           strcmp(folder, ".") != 0);
-}
-
-/* Whether the log file could be written, or made as the log makes it; errno says why not. It is not made. */
-static bool can_be_logged_to(const char *path)
-{
-    char folder[PATH_MAX];
-    int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0)
-        close(fd);
-    if (fd >= 0 || errno != ENOENT)
-        return fd >= 0;
-    snprintf(folder, sizeof folder, "%s", path);
-    return faccessat(AT_FDCWD, dirname(folder), W_OK | X_OK, AT_EACCESS) == 0;
+    /* The right to write a folder is the right to replace each file and folder in it. */
+    for (; stat(at, &st) == 0; at = dirname((char *)at), above = "a folder above ") {
+        /* In such a folder all may write, but each user can remove only files of his own. */
+        bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;
+        bool everybody = (st.st_mode & S_IWOTH) != 0 && !sticky;
+        bool group = (st.st_mode & S_IWGRP) != 0 && st.st_gid != 0 && !sticky;
+        bool owner = st.st_uid != 0 && st.st_uid != getuid();
+        snprintf(users, sizeof users, owner ? "user %u" : "group %u",
+                 (unsigned)(owner ? st.st_uid : st.st_gid));
+        if (everybody || group || owner)
+            report_add(everybody ? MARK_PROBLEM : MARK_NOTE, about,
+                       "%s may write %s%s: %s\n%s%s%s%schmod go-w %s",
+                       everybody ? "everybody" : users, above, what, at,
+                       everybody ? "" : "if that is not intended: ", owner ? "chown root " : "",
+                       owner ? at : "", owner ? " && " : "", at);
+        if (strcmp(at, "/") == 0 || strcmp(at, ".") == 0)
+            return;
+    }
 }
 
 static void report_mistake(const char *about, const char *text)
@@ -88,11 +63,6 @@ void check_settings(void)
         seen = setting->from;
     }
     report_add(MARK_OK, "configuration", "other keys have the default, see p11-proxy.module(5)");
-    if (config->log.destination == LOG_TO_FILE && !can_be_logged_to(config->log.path))
-        report_add(MARK_NOTE, "configuration",
-                   "user %u cannot write the log file (%m): %s; syslog gets the lines instead\n"
-                   "let all users of the token write it, or set x-log: syslog",
-                   (unsigned)geteuid(), config->log.path);
 }
 
 static void hear_warning(void *unused, const char *message)
@@ -127,4 +97,43 @@ void check_policy(void)
                    "items in the policy: %zu, without effect here: %zu%s\n"
                    "p11-proxy policy shows what each denies, or why it denies nothing",
                    items, idle, is_audit ? "; x-policy is audit, so nothing is refused" : "");
+}
+
+/* Whether the processor says that it is a virtual one; on ARM and others the device tree does. */
+static bool is_virtual(void)
+{
+    char line[CPU_FLAGS_BYTES];
+    bool is = access("/sys/hypervisor/type", F_OK) == 0 ||
+              access("/proc/device-tree/hypervisor", F_OK) == 0;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file != NULL && !is && fgets(line, sizeof line, file) != NULL)
+        is = strncmp(line, "flags", 5) == 0 && strstr(line, " hypervisor") != NULL;
+    if (file != NULL)
+        fclose(file);
+    return is;
+}
+
+void check_machine(void)
+{
+    const struct config *config = checked.config;
+    void *page = NULL;
+    if (!config->pool)
+        return; /* there is nothing to protect */
+    if (wipeonfork_map(&page, 1) == 0)
+        report_add(MARK_OK, "machine", "the kernel wipes the pool in a forked child");
+    else
+        report_add(MARK_PROBLEM, "machine",
+                   "the kernel does not prove that it wipes memory on fork, so there is no pool: "
+                   "every request goes to the token\n"
+                   "use Linux 4.14 or later, and no user-mode emulator");
+    wipeonfork_unmap(page, 1);
+    if (config->pool_mix == CONFIG_MIX_KERNEL)
+        report_add(MARK_OK, "machine",
+                   "x-pool-mix: kernel makes the bytes of cloned machines differ");
+    else if (is_virtual())
+        report_add(MARK_NOTE, "machine",
+                   "this is a virtual machine: clones of it, and a snapshot that is resumed twice, "
+                   "serve the same bytes, for up to x-pool-max-age\n"
+                   "set x-pool-mix: kernel, unless it is never cloned or snapshotted while it "
+                   "runs");
 }
