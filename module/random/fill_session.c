@@ -36,10 +36,8 @@ static struct fill_sessions {
     struct fill_session *in_transition; /* to open or close it; NULL: it is not */
     pthread_t thread;                   /* that is at work, or was */
     bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
-    bool exiting;
-    unsigned forking;
     bool making_thread;
-    unsigned suspended; /* calls in progress that must not meet the filler */
+    unsigned suspended; /* calls, forks and exits in progress that must not meet the filler */
     struct fill_session of[SLOTS_MAX];
 } * state;
 IN_WIPED_MEMORY(state, 1)
@@ -118,7 +116,7 @@ static void wait_while_locked(struct fill_session *const *which, const struct fi
 
 static bool begin_work_locked(struct fill_session *s, bool in_transition)
 {
-    if (state->suspended != 0 || state->forking != 0 || state->exiting)
+    if (state->suspended != 0)
         return false;
     state->at_work = s;
     state->in_transition = in_transition ? s : NULL;
@@ -147,19 +145,12 @@ static bool is_out_within_locked(int64_t wait_ns)
 static void before_fork(void)
 {
     pthread_mutex_lock(&state->lock);
-    state->forking++;
+    state->suspended++;
     int64_t until_ns = clock_exact_ns() + FORK_WAIT_NS;
     while (state->making_thread && wait_for_change_locked(until_ns))
         continue;
     if (!state->was_waited_for)
         state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
-    pthread_mutex_unlock(&state->lock);
-}
-
-static void after_fork_in_parent(void)
-{
-    pthread_mutex_lock(&state->lock);
-    state->forking--;
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -177,9 +168,9 @@ int fill_sessions_start(pthread_cond_t *wake)
         state->started = true;
     }
     if (!watches_forks)
-        watches_forks = pthread_atfork(before_fork, after_fork_in_parent, NULL) == 0;
-    state->making_thread = watches_forks && state->forking == 0;
-    int rc = !watches_forks ? ENOMEM : state->forking != 0 ? EBUSY : 0;
+        watches_forks = pthread_atfork(before_fork, fill_session_resume, NULL) == 0;
+    int rc = !watches_forks ? ENOMEM : state->suspended != 0 ? EBUSY : 0;
+    state->making_thread = rc == 0;
     pthread_mutex_unlock(&state->lock);
     return rc;
 }
@@ -195,7 +186,7 @@ void fill_sessions_started(void)
 void fill_sessions_at_exit(void)
 {
     pthread_mutex_lock(&state->lock);
-    state->exiting = true;
+    state->suspended++;
     is_out_within_locked(EXIT_WAIT_NS);
     pthread_mutex_unlock(&state->lock);
 }
