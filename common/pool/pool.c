@@ -300,7 +300,7 @@ static size_t wanted_locked(const struct pool *p, size_t caller_bytes, size_t mo
     return min_size(min_size(wanted, room + caller_bytes), most_bytes);
 }
 
-bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes,
+bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bool fills_up,
                       struct pool_fetch *fetch)
 {
     struct pool_memory *m = p->memory;
@@ -314,8 +314,8 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes,
     /* Twice what was served lately, in whole KiB; not less than now as long as that is in demand. */
     size_t target = (2 * m->served_lately + KIB - 1) / KIB * KIB;
     target = target > POOL_TARGET_MIN ? target : POOL_TARGET_MIN;
-    bool fills_up = atomic_load(&m->fills_up) && m->served_lately > caller_bytes;
-    m->target_bytes = fills_up ? m->most_bytes : min_size(target, m->most_bytes);
+    bool all = fills_up && m->served_lately > caller_bytes;
+    m->target_bytes = all ? m->most_bytes : min_size(target, m->most_bytes);
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
     fetch->epoch = atomic_load(&m->epoch);
     if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
@@ -356,11 +356,6 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         return 0;
     }
     return caller_bytes;
-}
-
-void pool_fill_up(struct pool *p, bool fills_up)
-{
-    atomic_store(&p->memory->fills_up, fills_up);
 }
 
 bool pool_is_low(struct pool *p)

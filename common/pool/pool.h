@@ -87,11 +87,12 @@ struct pool_fetch {
 
 /*
  * Begins a fetch of at most most_bytes, and of what demand asks for: twice what was served lately, and caller_bytes
- * (0 to POOL_TAKE_MAX) for the caller's own missed request on top, in whole KiB. On true the caller owns
+ * (0 to POOL_TAKE_MAX) for the caller's own missed request on top, in whole KiB. fills_up: a fetch costs the same
+ * whatever its size, so as long as there is demand it asks for all that there is room for. On true the caller owns
  * *fetch and ends it with pool_fetch_end(); caller_bytes <= len_bytes unless most_bytes is less. False: a
  * fetch is in progress, the pool is stopped, or caller_bytes is 0 and no less is held than the low mark.
  */
-bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes,
+bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes, bool fills_up,
                       struct pool_fetch *fetch);
 
 /*
@@ -102,10 +103,6 @@ bool pool_fetch_begin(struct pool *pool, size_t most_bytes, size_t caller_bytes,
  */
 size_t pool_fetch_end(struct pool *pool, struct pool_fetch *fetch, size_t good_bytes,
                       uint8_t *caller_buf, size_t caller_bytes);
-
-/* Whether a fetch costs the same whatever its size. Then the next ones ask for all that there is room for, as long as
- * there is demand: the fewer fetches, the better. */
-void pool_fill_up(struct pool *pool, bool fills_up);
 
 /* True if less is held than the low mark: a fetch with caller_bytes 0 would begin. */
 bool pool_is_low(struct pool *pool);

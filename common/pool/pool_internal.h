@@ -31,7 +31,6 @@ struct slice {
 struct pool_memory {
     /* Moves on whenever bytes held or on their way must not be used. 0: serve nothing. */
     _Atomic uint64_t epoch;
-    atomic_bool fills_up; /* see pool_fill_up() */
 
     pthread_mutex_t lock
         __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
@@ -60,11 +59,6 @@ struct pool {
     size_t mapped_bytes;
     struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };
-
-static inline size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Makes bytes that are held or on their way unusable. Expects the lock held. */
 void pool_next_epoch_locked(struct pool *p);

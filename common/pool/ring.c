@@ -13,11 +13,6 @@ static struct segment *newest(struct ring *ring)
     return &ring->segments[(ring->oldest + ring->count - 1) % RING_SEGMENTS];
 }
 
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t least_bytes,
                    size_t most_bytes, size_t *open_bytes)
 {

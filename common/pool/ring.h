@@ -38,6 +38,11 @@ struct ring_memory {
     size_t capacity_bytes;
 };
 
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Opens least_bytes to most_bytes of contiguous room behind the newest segment and returns where it is;
  * *open_bytes says how much. NULL if a region is open already or there is no such room. */
 uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t least_bytes,

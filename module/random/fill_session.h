@@ -69,7 +69,8 @@ bool fill_sessions_close(void);
 
 /* Before the thread is made: registers the fork handlers and, once in a process, sets *wake up for waits by
  * clock_exact_ns(). Returns 0, and a fork waits until _started(): the C library's lists of stacks are changed meanwhile,
- * and a child could make no thread with what it would find. Or EBUSY while it may not be in the target, or ENOMEM. */
+ * and a child could make no thread with what it would find. Or EBUSY while the thread may not be in the target, or
+ * ENOMEM. */
 int fill_sessions_start(pthread_cond_t *wake);
 void fill_sessions_started(void);
 

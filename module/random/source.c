@@ -100,8 +100,8 @@ static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE sessi
     struct pool_fetch fetch;
     int64_t took_ns;
     *asked_bytes = *got_bytes = 0;
-    pool_fill_up(pool, sizes.is_flat);
-    if (sizes.is_paused || !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, &fetch))
+    if (sizes.is_paused ||
+        !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, sizes.is_flat, &fetch))
         return CKR_OK;
     *asked_bytes = fetch.len_bytes;
     CK_RV rv = ask_and_test(slot, pool, session, fetch.bytes, fetch.len_bytes, &took_ns);

@@ -127,7 +127,7 @@ size_t fetch(size_t caller_bytes)
 {
     struct pool_fetch f;
     uint8_t caller_buf[POOL_TAKE_MAX];
-    if (!pool_fetch_begin(pool, SIZE_MAX, caller_bytes, &f))
+    if (!pool_fetch_begin(pool, SIZE_MAX, caller_bytes, false, &f))
         return 0;
     token_writes(f.bytes, f.len_bytes);
     size_t good = f.len_bytes / WORD_BYTES * WORD_BYTES;

@@ -46,7 +46,7 @@ static struct pool_fetch in_flight;
 
 static void begin_fetch(size_t most_bytes, size_t caller_bytes)
 {
-    ck_assert(pool_fetch_begin(pool, most_bytes, caller_bytes, &in_flight));
+    ck_assert(pool_fetch_begin(pool, most_bytes, caller_bytes, false, &in_flight));
     token_writes(in_flight.bytes, in_flight.len_bytes);
 }
 
@@ -84,7 +84,7 @@ TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
     struct pool_fetch f;
     if (_i == 0)
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
-    ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
+    ck_assert(!pool_fetch_begin(pool, KIB, 8, false, &f));
     pool_start(pool, MAX_AGE_NS, false);
     ck_assert_uint_eq(counts().fetched_bytes, 0);
     if (_i == 1)
@@ -141,7 +141,7 @@ static bool finds_nothing_and_starts_afresh(void)
     struct pool_fetch f;
     memset(piece, 0, sizeof piece);
     if (take(0, piece, 8) != POOL_MISS || take(0, piece, KIB) != POOL_MISS ||
-        pool_fetch_begin(pool, KIB, 8, &f) ||
+        pool_fetch_begin(pool, KIB, 8, false, &f) ||
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8) != 0 ||
         memcmp(piece, zeros, sizeof piece) != 0 || words_in_memory() != 0)
         return false;
@@ -233,7 +233,7 @@ TEST_EACH(without_new_proof_of_wiping_a_restored_pool_stays_empty, 0, 2)
     enum pool_answer answer = take(0, piece, size);
     madvise_answer = 0;
     ck_assert_int_eq(answer, POOL_MISS);
-    ck_assert(!pool_fetch_begin(pool, KIB, 8, &f));
+    ck_assert(!pool_fetch_begin(pool, KIB, 8, false, &f));
     ck_assert_uint_eq(words_in_memory(), 0);
 }
 
@@ -296,7 +296,7 @@ static void draw(unsigned slice, uint32_t *seed)
         next_random(seed) % 8 == 0 ? next_random(seed) % 128 + 1 : next_random(seed) % 8 + 1;
     size_t len_bytes = words * WORD_BYTES;
     bool served = take(slice, buf, len_bytes) != POOL_MISS;
-    if (!served && pool_fetch_begin(pool, 4 * KIB, len_bytes, &f)) {
+    if (!served && pool_fetch_begin(pool, 4 * KIB, len_bytes, false, &f)) {
         token_writes(f.bytes, f.len_bytes);
         served = pool_fetch_end(pool, &f, f.len_bytes / WORD_BYTES * WORD_BYTES, buf, len_bytes) ==
                  len_bytes;

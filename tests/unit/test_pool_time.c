@@ -37,7 +37,7 @@ TEST(bytes_are_served_until_max_age_less_a_tick)
 TEST_EACH(age_begins_before_the_token_is_asked, 0, 2)
 {
     struct pool_fetch f;
-    ck_assert(pool_fetch_begin(pool, KIB, 8, &f));
+    ck_assert(pool_fetch_begin(pool, KIB, 8, false, &f));
     token_writes(f.bytes, f.len_bytes);
     now_ns += MAX_AGE_NS - TICK_NS + _i;
     pool_fetch_end(pool, &f, f.len_bytes, piece, 8);
