@@ -14,8 +14,8 @@ from collections import namedtuple
 BUILD, PATTERN, ROUNDS = sys.argv[1], sys.argv[2], int(sys.argv[3])
 PLACE = f"{BUILD}/measured"
 NAMES = "tests/policy/names-56.security"
-SOFTHSM = os.environ["P11_SLOW_TARGET"]
-PROXY, SLOW = f"{BUILD}/module/p11-proxy.so", f"{BUILD}/tests/bench/slow.so"
+SOFTHSM = os.environ["SOFTHSM"]
+PROXY, SLOW = f"{BUILD}/module/p11-proxy.so", f"{BUILD}/tests/targets/scripted.so"
 IDS = 10_000
 DRAW_LIMITS = {"open_draw_close": 1.2, "open_draw_close_threads_4": 1.2, "draw_32_after_pause": 1 / 20}
 
@@ -41,10 +41,15 @@ def output(command, settings):
     return subprocess.run(words, env=os.environ | settings, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def op(name, times=1, module=PROXY, **settings):
+def lasts(time):
+    """What makes the scripted target slow."""
+    return {"TARGET_SCRIPT": f"quiet; C_GenerateRandom: last {time}"}
+
+
+def op(name, number=0, times=1, module=PROXY, **settings):
     """A function that runs tests/bench/measure once."""
     def once():
-        printed = output((f"{BUILD}/tests/bench/measure", name, times, module), settings)
+        printed = output((f"{BUILD}/tests/bench/measure", name, number, times, module), settings)
         return float(re.search(r"^value (.*)", printed, re.MULTILINE).group(1))
     return once
 
@@ -70,10 +75,10 @@ def measure_ids():
     subjects = {"softhsm": ids(bare, IDS), "softhsm_proxy": ids(proxy, IDS, **plain), "sha1prng": ids("SHA1PRNG", IDS)}
     # So few ids straight that it takes seconds, not hours.
     for delay, straight in ((50, IDS // 2), (1000, IDS // 20), (20000, 20)):
-        subjects[f"us{delay}"] = ids(slow_bare, straight, P11_SLOW_RANDOM_US=str(delay))
-        subjects[f"us{delay}_proxy"] = ids(proxy, IDS, P11_SLOW_RANDOM_US=str(delay), **slow)
-    subjects["threads"] = ids(proxy, 4 * IDS, 8, P11_SLOW_RANDOM_US="1000", **slow)
-    subjects["thread"] = ids(proxy, 4 * IDS, 1, P11_SLOW_RANDOM_US="1000", **slow)
+        subjects[f"us{delay}"] = ids(slow_bare, straight, **lasts(f"{delay}us"))
+        subjects[f"us{delay}_proxy"] = ids(proxy, IDS, **lasts(f"{delay}us"), **slow)
+    subjects["threads"] = ids(proxy, 4 * IDS, 8, **lasts("1ms"), **slow)
+    subjects["thread"] = ids(proxy, 4 * IDS, 1, **lasts("1ms"), **slow)
     return in_turns((ROUNDS + 2) // 3, **subjects), [
         Row("a session id by SunPKCS11, SoftHSM", "softhsm", "softhsm_proxy", "ms", "ratio", "<=", 0.5),
         Row("... token of 50 us", "us50", "us50_proxy", "ms"),
@@ -86,7 +91,7 @@ def measure_ids():
 def measure_draw():
     """What p11-proxy bench prints, for SoftHSM and for a token of 1 ms."""
     values, rows = {}, []
-    slow = through("slow", SLOW) | {"P11_SLOW_RANDOM_US": "1000"}
+    slow = through("slow", SLOW) | lasts("1ms")
     for token, settings in (("SoftHSM", through("plain", SOFTHSM)), ("token of 1 ms", slow)):
         command = (f"{BUILD}/tools/p11-proxy", "bench", "--json", "--seconds", 2 * ROUNDS)
         shown = json.loads(output(command, settings))
@@ -102,7 +107,7 @@ def measure_threads():
     large = through("large", SOFTHSM, "x-pool-size: 16MiB")
     subjects = {}
     for count in (1, 2, 4, 8):
-        subjects |= {f"proxy{count}": op(f"threads:{count}", **large), f"floor{count}": op(f"floor:{count}")}
+        subjects |= {f"proxy{count}": op("threads", count, **large), f"floor{count}": op("floor", count)}
     values = in_turns(ROUNDS, **subjects)
     values |= {f"by_floor{count}": values[f"proxy{count}"] / values[f"floor{count}"] for count in (1, 2, 4, 8)}
     warm = Row("32 bytes from a full pool, beside copying and wiping them", "floor1", "proxy1", "ns", "ratio", "<=", 2.5)
@@ -112,12 +117,12 @@ def measure_threads():
 
 def measure_supply():
     """Draws of 16 bytes, beside as many bytes in calls of 32 KiB straight to the token and what a warm draw costs."""
-    slow = {"P11_SLOW_RANDOM_US": "1000"}
+    slow = lasts("1ms")
     values = in_turns(
-        ROUNDS, warm=op("threads:1", **through("large", SOFTHSM, "x-pool-size: 16MiB")),
-        bulk=op("draw:32768", 500, SOFTHSM), draws=op("draw:16", 1_000_000, **through("plain", SOFTHSM)),
-        slow_bulk=op("draw:32768", 50, SLOW, **slow),
-        slow_draws=op("draw:16", 100_000, **slow, **through("slow", SLOW)))
+        ROUNDS, warm=op("threads", 1, **through("large", SOFTHSM, "x-pool-size: 16MiB")),
+        bulk=op("draw", 32768, 500, SOFTHSM), draws=op("draw", 16, 1_000_000, **through("plain", SOFTHSM)),
+        slow_bulk=op("draw", 32768, 50, SLOW, **slow),
+        slow_draws=op("draw", 16, 100_000, **slow, **through("slow", SLOW)))
     values["bulk"] = values["bulk"] / 2048 + values["warm"]
     values["slow_bulk"] /= 2048
     return values, [Row("16 bytes without a pause, SoftHSM, beside 16 of 32 KiB and a warm draw", "bulk", "draws", "ns", "ratio", "<=", 2),
@@ -125,11 +130,11 @@ def measure_supply():
 
 
 def measure_sign():
-    card = {"P11_SLOW_RANDOM_US": "20000", "P11_SLOW_SERIAL": "1", "P11_SLOW_SIGN_US": "20000"}
+    card = {"TARGET_SCRIPT": "quiet; one at a time; C_GenerateRandom: last 20ms; C_Sign: last 20ms"}
     small, large = through("slow", SLOW) | card, through("card", SLOW, "x-pool-size: 256KiB") | card
-    return in_turns(min(ROUNDS, 5), idle=op("sign:0", **small), few=op("sign:10000", **small),
-                    many=op("sign:100000", **small), large=op("sign:100000", **large),
-                    bare=op("sign:100000", 1, SLOW, **card)), [
+    return in_turns(min(ROUNDS, 5), idle=op("sign", 0, **small), few=op("sign", 10_000, **small),
+                    many=op("sign", 100_000, **small), large=op("sign", 100_000, **large),
+                    bare=op("sign", 100_000, 1, SLOW, **card)), [
         Row("C_Sign's p99 on a card, 10 KB/s drawn meanwhile", "idle", "few", "ms", "ratio", "<=", 1.1),
         Row("... 100 KB/s, of a pool of 256 KiB", "idle", "large", "ms", "ratio", "<=", 1.1),
         # More than one signature in a hundred waits for a fetch, because the pool is empty so often.
@@ -137,20 +142,11 @@ def measure_sign():
         Row("... straight, 100 KB/s", "idle", "bare", "ms")]
 
 
-def measure_beside():
-    """Two threads on SoftHSM that do not wait for each other. What a second busy thread costs by itself is in both figures."""
-    plain = through("plain", SOFTHSM)
-    return in_turns(ROUNDS, sign=op("sign-beside:0", **plain), sign_beside=op("sign-beside:1", **plain),
-                    draw=op("draw-beside:0", **plain), draw_beside=op("draw-beside:1", **plain)), [
-        Row("C_Sign while a thread draws 16 bytes without pause", "sign", "sign_beside", "ns", "ratio", "<=", 1.1),
-        Row("those draws while a thread signs", "draw", "draw_beside", "ns", "ratio", "<=", 1.1)]
-
-
 def measure_start():
     plain = through("plain", SOFTHSM)
-    return in_turns(ROUNDS, start=op("start", 1, SOFTHSM), start_proxy=op("start", **plain),
-                    memory=op("memory", 1, SOFTHSM), memory_proxy=op("memory", **plain),
-                    written=op("written", 1, SOFTHSM), written_proxy=op("written", **plain)), [
+    return in_turns(ROUNDS, start=op("start", 0, 1, SOFTHSM), start_proxy=op("start", **plain),
+                    memory=op("memory", 0, 1, SOFTHSM), memory_proxy=op("memory", **plain),
+                    written=op("memory", 1, 1, SOFTHSM), written_proxy=op("memory", 1, **plain)), [
         Row("dlopen, C_Initialize, C_Finalize", "start", "start_proxy", "us", "minus", "<=", 300),
         Row("resident memory with one warm slot", "memory", "memory_proxy", "KiB", "minus", "<=", 256),
         Row("memory written to with one warm slot", "written", "written_proxy", "KiB", "minus")]
@@ -160,7 +156,7 @@ def measure_names():
     with open(NAMES, encoding="utf-8") as file:
         few = file.read().rstrip()
     many = written("names.security", f"{few}, " + ", ".join(f"name{number}" for number in range(56_000 - 56)))
-    return in_turns(ROUNDS, few=op("name", 1_000_000, NAMES), many=op("name", 1_000_000, many)), [
+    return in_turns(ROUNDS, few=op("name", 0, 1_000_000, NAMES), many=op("name", 0, 1_000_000, many)), [
         Row("a name among 56: ns", "few", "few", "ns", "value", "<=", 50),
         Row("a name among 56,000, beside 56", "few", "many", "ns", "ratio", "<=", 1.2)]
 
@@ -182,7 +178,7 @@ def line_of(row, values):
 
 def main():
     every = {"ids": measure_ids, "draw": measure_draw, "threads": measure_threads, "supply": measure_supply,
-             "sign": measure_sign, "beside": measure_beside, "start": measure_start, "names": measure_names}
+             "sign": measure_sign, "start": measure_start, "names": measure_names}
     groups = [measure for name, measure in every.items() if re.search(PATTERN, name)]
     if not groups:
         sys.exit(f"figures.py: no group matches '{PATTERN}'")

@@ -1,127 +1,398 @@
 /* measure.c - does one thing so many times, and says how long one took; also for programs that count what that
  * takes: callgrind, strace.
  *
- *     measure [--warm] OP[:ARGUMENT] TIMES [MODULE]
+ *     measure OP NUMBER TIMES [MODULE]
  *
- * It says when it begins and ends, and if the slow target is behind the proxy, with P11_SLOW_CALLS set, how often
- * that was asked for random bytes meanwhile. --warm, for draws: it begins when the pool holds so much that it will
- * not be low.
+ * The operations, and what their number means, are in ops[] below. It says when it begins and ends, and how often the
+ * scripted target, if one is there, was asked for random bytes meanwhile.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <stdbool.h>
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "policy/policy.h"
+#include "scripted.h"
+#include "words.h"
+
+#define NS_PER_MS 1000000LL
+#define NS_PER_S  1000000000LL
 
 enum {
-    GROWING_BYTES =
-        1024, /* the largest draws that a pool answers: they empty it, and that makes it grow */
-    UNPUBLISHED_BYTES = 64 * 1024, /* the target has made them, perhaps the pool has them not yet */
-    POLL_NS = 1000 * 1000,
-    POLLS = 2000,
-    SETTLED_POLLS = 200, /* the filler has nothing to do any more, and no lock to share */
-    ROUNDS = 20
+    SLOTS_MAX = 128,
+    DRAW_BYTES = 32,
+    GROWING_BYTES = 1024, /* the largest draws that a pool answers: they empty it, so it grows */
+    DRAW_MOST_BYTES = 1024 * 1024,
+    THREADS_MOST = 64,
+    /* Of all threads: less than a quarter of a pool of 16 MiB, so that nothing refills it meanwhile. */
+    THREADS_DRAWS = 120 * 1000,
+    THREADS_WARM_UPS = 10,
+    WARM_DRAWS = 20000,
+    SIGNATURES = 200,
+    EARLIER_SIGNATURES = 40 /* not timed: demand has to be known */
 };
 
-/* What the slow target counts in the file that P11_SLOW_CALLS names, as it begins. */
-static struct {
-    uint64_t calls; /* of C_GenerateRandom */
-    uint64_t asked_bytes;
-    uint64_t given_bytes;
-} uncounted;
-static const volatile __typeof__(uncounted) *target = &uncounted;
+static const int64_t FILL_NS = 200 * NS_PER_MS; /* SoftHSM fills 16 MiB in less */
 
-static void map_counts(const char *path)
+static const char *module; /* a path, NULL for an op that needs none */
+static long argument, times;
+static CK_FUNCTION_LIST *fn;
+static CK_SLOT_ID slot;
+static CK_SESSION_HANDLE session;
+static struct target_shared *target; /* all zero unless the scripted one is there */
+
+static _Noreturn void fail(const char *what, const char *detail)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0 || ftruncate(fd, sysconf(_SC_PAGESIZE)) != 0)
-        fail(path, strerror(errno));
-    void *page = mmap(NULL, sizeof *target, PROT_READ, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED)
-        fail(path, strerror(errno));
-    close(fd);
-    target = page;
+    fprintf(stderr, "measure: %s: %s\n", what, detail);
+    exit(EXIT_FAILURE);
+}
+
+static void must(const char *function, CK_RV rv)
+{
+    char code[32];
+    snprintf(code, sizeof code, "0x%lx", rv);
+    if (rv != CKR_OK)
+        fail(function, code);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void rest_ns(int64_t duration_ns)
+{
+    nanosleep(&(struct timespec){duration_ns / NS_PER_S, duration_ns % NS_PER_S}, NULL);
+}
+
+static CK_SESSION_HANDLE open_session(void)
+{
+    CK_SESSION_HANDLE opened;
+    must("C_OpenSession", fn->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &opened));
+    return opened;
+}
+
+/* As programs with threads load it. */
+static void load(void)
+{
+    CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
+    void *loaded = dlopen(module, RTLD_NOW | RTLD_LOCAL);
+    if (loaded == NULL)
+        fail("cannot load the module", dlerror());
+    CK_C_GetFunctionList get = (CK_C_GetFunctionList)dlsym(loaded, "C_GetFunctionList");
+    must("C_GetFunctionList", get(&fn));
+    must("C_Initialize", fn->C_Initialize(&args));
+}
+
+static void prepare(void)
+{
+    CK_SLOT_ID slots[SLOTS_MAX] = {0};
+    CK_ULONG count = SLOTS_MAX;
+    load();
+    must("C_GetSlotList", fn->C_GetSlotList(CK_TRUE, slots, &count));
+    if (count == 0)
+        fail("there is no token", "is SOFTHSM2_CONF set to one's?");
+    slot = slots[0]; /* SoftHSM lists what is not initialised last */
+    session = open_session();
+}
+
+static void draws_of(CK_ULONG len_bytes, long count)
+{
+    static CK_BYTE bytes[DRAW_MOST_BYTES];
+    CK_RV rv = CKR_OK;
+    for (long i = 0; i < count && rv == CKR_OK; i++)
+        rv = fn->C_GenerateRandom(session, bytes, len_bytes);
+    must("C_GenerateRandom", rv);
+}
+
+static void draw(void)
+{
+    draws_of((CK_ULONG)argument, times);
+}
+
+static void get_session_info(void)
+{
+    CK_SESSION_INFO info;
+    CK_RV rv = CKR_OK;
+    for (long i = 0; i < times && rv == CKR_OK; i++)
+        rv = fn->C_GetSessionInfo(session, &info);
+    must("C_GetSessionInfo", rv);
+}
+
+/* Each begins anew: for a target that permits it. */
+static void sign_init(void)
+{
+    CK_MECHANISM mechanism = {CKM_SHA256_RSA_PKCS, NULL, 0};
+    CK_RV rv = CKR_OK;
+    for (long i = 0; i < times && rv == CKR_OK; i++)
+        rv = fn->C_SignInit(session, &mechanism, /* hKey= */ 1);
+    must("C_SignInit", rv);
+}
+
+static void start(void)
+{
+    for (long i = 0; i < times; i++) {
+        load();
+        must("C_Finalize", fn->C_Finalize(NULL));
+    }
+}
+
+/* The floor: what no draw can do without, an indirect call that copies bytes and wipes them. */
+static size_t copy_and_wipe(uint8_t *to, size_t at)
+{
+    static __thread uint8_t store[4096];
+    at = at + DRAW_BYTES > sizeof store ? 0 : at;
+    memcpy(to, store + at, DRAW_BYTES);
+    explicit_bzero(store + at, DRAW_BYTES);
+    return at + DRAW_BYTES;
+}
+
+static size_t (*volatile floor_function)(uint8_t *, size_t) = copy_and_wipe;
+static pthread_barrier_t all_begin;
+
+/* Without a module it draws from the floor. Puts there what one draw took. */
+static void *draw_in_thread(void *mean_ns)
+{
+    CK_SESSION_HANDLE own = fn != NULL ? open_session() : 0;
+    CK_BYTE drawn[DRAW_BYTES];
+    CK_RV rv = CKR_OK;
+    size_t at = 0;
+    long draws = THREADS_DRAWS / argument;
+    pthread_barrier_wait(&all_begin);
+    int64_t begin_ns = now_ns();
+    for (long i = 0; fn == NULL && i < draws; i++)
+        at = floor_function(drawn, at);
+    for (long i = 0; fn != NULL && i < draws && rv == CKR_OK; i++)
+        rv = fn->C_GenerateRandom(own, drawn, sizeof drawn);
+    *(double *)mean_ns = (double)(now_ns() - begin_ns) / (double)draws;
+    must("C_GenerateRandom", rv);
+    if (fn != NULL)
+        must("C_CloseSession", fn->C_CloseSession(own));
+    return NULL;
+}
+
+static void start_thread(pthread_t *thread, void *(*body)(void *), void *context)
+{
+    if (pthread_create(thread, NULL, body, context) != 0)
+        fail("cannot start a thread", "there are too many");
+}
+
+/* The mean of what one draw took in each of the threads, when the pool is full: it grows each time that it is empty. */
+static double draw_in_threads(void)
+{
+    pthread_t threads[THREADS_MOST];
+    double mean_ns[THREADS_MOST], sum_ns = 0;
+    if (argument < 1 || argument > THREADS_MOST)
+        fail("threads", "say a number from 1 to 64");
+    pthread_barrier_init(&all_begin, NULL, (unsigned)argument);
+    for (int round = 0; round <= THREADS_WARM_UPS; round++) {
+        rest_ns(round == THREADS_WARM_UPS ? FILL_NS : 0);
+        for (long i = 0; i < argument; i++)
+            start_thread(&threads[i], draw_in_thread, &mean_ns[i]);
+        for (long i = 0; i < argument; i++)
+            pthread_join(threads[i], NULL);
+    }
+    for (long i = 0; i < argument; i++)
+        sum_ns += mean_ns[i];
+    return sum_ns / (double)argument;
+}
+
+/* So many bytes a second as the argument says, until the program ends. */
+static void *draw_slowly(void *unused)
+{
+    CK_SESSION_HANDLE own = open_session();
+    CK_BYTE drawn[DRAW_BYTES];
+    for (;;) {
+        must("C_GenerateRandom", fn->C_GenerateRandom(own, drawn, sizeof drawn));
+        rest_ns(NS_PER_S * DRAW_BYTES / argument);
+    }
+    return unused;
+}
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static CK_OBJECT_HANDLE make_key(void)
+{
+    CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
+    CK_ULONG len_bytes = 32;
+    CK_MECHANISM mechanism = {CKM_GENERIC_SECRET_KEY_GEN, NULL, 0};
+    CK_ATTRIBUTE template[] = {{CKA_SIGN, &yes, sizeof yes},
+                               {CKA_PRIVATE, &no, sizeof no},
+                               {CKA_TOKEN, &no, sizeof no},
+                               {CKA_VALUE_LEN, &len_bytes, sizeof len_bytes}};
+    CK_OBJECT_HANDLE key;
+    must("C_GenerateKey", fn->C_GenerateKey(session, &mechanism, template,
+                                            sizeof template / sizeof *template, &key));
+    return key;
+}
+
+/* One signature's time that one in a hundred exceeds; another thread draws so many bytes a second meanwhile. */
+static double sign(void)
+{
+    static const int64_t between_ns = 5 * NS_PER_MS;
+    CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
+    CK_OBJECT_HANDLE key = make_key();
+    int64_t ns[SIGNATURES];
+    pthread_t drawer;
+    if (argument != 0)
+        start_thread(&drawer, draw_slowly, NULL);
+    for (int i = -EARLIER_SIGNATURES; i < SIGNATURES; i++) {
+        CK_BYTE data[32] = {0}, signature[64];
+        CK_ULONG len_bytes = sizeof signature;
+        int64_t begin_ns = now_ns();
+        must("C_SignInit", fn->C_SignInit(session, &mechanism, key));
+        must("C_Sign", fn->C_Sign(session, data, sizeof data, signature, &len_bytes));
+        if (i >= 0)
+            ns[i] = now_ns() - begin_ns;
+        rest_ns(between_ns);
+    }
+    qsort(ns, SIGNATURES, sizeof *ns, compare);
+    return (double)ns[SIGNATURES * 99 / 100];
+}
+
+/* What the kernel says of this process after many draws. */
+static double memory(void)
+{
+    const char *key = argument != 0 ? "Private_Dirty:" : "Rss:";
+    char line[256];
+    double kib = -1;
+    draws_of(DRAW_BYTES, WARM_DRAWS);
+    rest_ns(FILL_NS);
+    FILE *file = fopen("/proc/self/smaps_rollup", "re");
+    while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, key, strlen(key)) == 0)
+            kib = strtod(line + strlen(key), NULL);
+    if (kib < 0)
+        fail(key, "the kernel does not say how much memory there is");
+    fclose(file);
+    return kib;
+}
+
+static struct policy *policy;
+
+static void prepare_policy(void)
+{
+    struct policy_sources sources = {.file = module, .file_from = "measure", .file_line = 1};
+    struct message message;
+    if (policy_compile(&policy, &sources, &message) != 0)
+        fail("policy", message.text);
+}
+
+static void look_up_names(void)
+{
+    static const char *const names[] = {"SSLv3", "DES", "NULL", "TLS1.3"};
+    volatile uintptr_t found = 0;
+    for (long i = 0; i < times; i++)
+        found = (uintptr_t)policy_name(policy, names[i % 4]);
+    (void)found;
 }
 
 /* All that counts happens in here, and callgrind collects nothing elsewhere. */
-void counted(const struct op *op, struct subject *s, long times);
-__attribute__((noinline)) void counted(const struct op *op, struct subject *s, long times)
+void counted(void (*run)(void));
+__attribute__((noinline)) void counted(void (*run)(void))
 {
-    op->run(s, times);
-    __asm__ volatile(
-        "" ::
-            : "memory"); /* no tail call: this function has to end after what it calls */
+    run();
+    __asm__ volatile("" ::: "memory"); /* no tail call: it has to end after what it calls */
 }
 
-/* Draws until the pool has grown, then waits until the target has made more than was drawn, by enough, and rests. */
-static void warm_up(const struct op *op, const struct subject *s, long times)
+static void share_with_target(void)
 {
-    struct subject growing = *s;
-    growing.argument = GROWING_BYTES;
-    uint64_t wanted = 4 * (uint64_t)(times * s->argument) + UNPUBLISHED_BYTES;
-    uint64_t drawn = target->given_bytes; /* by those before us, if the file is old */
-    long draws = (long)(wanted / GROWING_BYTES) + 1;
-    for (int round = 0; round < ROUNDS; round++) {
-        op->run(&growing, draws);
-        drawn += (uint64_t)draws * GROWING_BYTES;
-        uint64_t last = 0;
-        for (int i = 0, same = 0; i < POLLS; i++, rest_ns(POLL_NS)) {
-            uint64_t given = target->given_bytes;
-            same = given == last ? same + 1 : 0;
-            last = given;
-            if (given >= drawn + wanted && same >= SETTLED_POLLS)
-                return;
-        }
+    int fd = memfd_create("target", 0);
+    if (ftruncate(fd, sizeof *target) == 0)
+        target = mmap(NULL, sizeof *target, PROT_READ, MAP_SHARED, fd, 0);
+    if (target == NULL || target == MAP_FAILED)
+        fail("memory", "there is none to share with a target");
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    setenv("TARGET_SHARED", path, 1);
+}
+
+static unsigned target_calls(void)
+{
+    const struct target_counts *counts = target->counts[FUNCTION_C_GenerateRandom];
+    return counts[0].good + counts[0].failed + counts[1].good + counts[1].failed;
+}
+
+/* What the target made, when the filler has nothing to do any more, and no lock to share. */
+static uint64_t settled_bytes(void)
+{
+    enum { SETTLED_POLLS = 200 };
+    uint64_t made = 0;
+    for (int same = 0; same < SETTLED_POLLS; rest_ns(NS_PER_MS)) {
+        uint64_t before = made;
+        made = target->words * WORD_BYTES;
+        same = made == before ? same + 1 : 0;
     }
-    fail("the pool never holds enough", "is x-pool-size large enough?");
+    return made;
 }
 
-static const struct op *find_op(const char *text, long *argument)
+/* Draws until the pool has grown so far that it holds enough, and more. */
+static void warm_up(void)
 {
-    size_t len = strcspn(text, ":");
-    *argument = text[len] == ':' ? strtol(text + len + 1, NULL, 10) : 0;
-    for (const struct op *op = ops; op->name != NULL; op++)
-        if (strlen(op->name) == len && strncmp(op->name, text, len) == 0)
-            return op;
-    fail("there is no such op", text);
+    prepare();
+    uint64_t wanted = 4 * (uint64_t)(times * argument), drawn = 0;
+    do {
+        draws_of(GROWING_BYTES, (long)(wanted / GROWING_BYTES) + 1);
+        drawn += (wanted / GROWING_BYTES + 1) * GROWING_BYTES;
+    } while (settled_bytes() < drawn + wanted);
 }
+
+/* run() is timed, unless value() says what one time came to. */
+static const struct op {
+    const char *name;
+    void (*prepare)(void);
+    void (*run)(void);
+    double (*value)(void);
+} ops[] = {
+    {"draw", prepare, draw, NULL}, /* of so many bytes, without a pause */
+    {"warm", warm_up, draw,
+     NULL}, /* from a pool that will not be low; before the scripted target only */
+    {"info", prepare, get_session_info, NULL},
+    {"sign-init", prepare, sign_init, NULL},
+    {"start", NULL, start, NULL},
+    {"threads", prepare, NULL, draw_in_threads}, /* so many, from a pool that is full */
+    {"floor", NULL, NULL, draw_in_threads},      /* without a module */
+    {"sign", prepare, NULL, sign}, /* p99, while a thread draws so many bytes a second */
+    /* KiB resident; 1: written to, that no other process has */
+    {"memory", prepare, NULL, memory},
+    {"name", prepare_policy, look_up_names, NULL}, /* in a policy; MODULE is a file of lists */
+    {0}};
 
 int main(int argc, char **argv)
 {
-    bool warm = argc > 1 && strcmp(argv[1], "--warm") == 0;
-    char **words = argv + warm;
-    if (argc - warm < 3) {
-        fprintf(stderr, "usage: measure [--warm] OP[:ARGUMENT] TIMES [MODULE]\n");
-        for (const struct op *op = ops; op->name != NULL; op++)
-            fprintf(stderr, "  %-14s %s\n", op->name, op->what);
-        return EXIT_FAILURE;
-    }
-    struct subject subject = {.module = words[3]};
-    long times = strtol(words[2], NULL, 10);
-    const struct op *op = find_op(words[1], &subject.argument);
-    if (getenv("P11_SLOW_CALLS") != NULL)
-        map_counts(getenv("P11_SLOW_CALLS"));
+    const struct op *op = ops;
+    while (op->name != NULL && argc > 3 && strcmp(op->name, argv[1]) != 0)
+        op++;
+    if (argc < 4 || op->name == NULL)
+        fail("usage", "measure OP NUMBER TIMES [MODULE]");
+    argument = strtol(argv[2], NULL, 10);
+    times = strtol(argv[3], NULL, 10);
+    module = argv[4];
+    share_with_target();
     if (op->prepare != NULL)
-        op->prepare(&subject);
-    if (warm)
-        warm_up(op, &subject, times);
-    if (op->measure != NULL) {
-        printf("value %.3f\n", op->measure(&subject));
-        return EXIT_SUCCESS;
+        op->prepare();
+    if (op->value != NULL) {
+        printf("value %.3f\n", op->value());
+        fflush(stdout);
+        _exit(EXIT_SUCCESS); /* beside a thread that still draws */
     }
     printf("begin\n");
     fflush(stdout);
-    uint64_t before = target->calls;
+    unsigned before = target_calls();
     int64_t begin_ns = now_ns();
-    counted(op, &subject, times);
+    counted(op->run);
     int64_t took_ns = now_ns() - begin_ns;
-    printf("end, target calls %" PRIu64 "\nvalue %.3f\n", target->calls - before,
+    printf("end, target calls %u\nvalue %.3f\n", target_calls() - before,
            (double)took_ns / (double)times);
     fflush(stdout); /* before the module ends, which is not to be counted */
     return EXIT_SUCCESS;

@@ -21,9 +21,9 @@ config=$place/home/.config/pkcs11
 files=$scratch/files
 mkdir "$files"
 export SOFTHSM2_CONF=$place/softhsm2.conf P11_PROXY_CONFIG=$config/modules/p11-proxy.module
-export P11_SLOW_TARGET=$TARGET P11_SLOW_CALLS=$place/calls
+export COUNTING_TARGET=$TARGET COUNTING_CALLS=$place/calls
 settings=('x-log: stderr warning')
-target_of_proxy=$SLOW
+target_of_proxy=$COUNTING
 
 # Files that programs and tests find in p11-kit's folders.
 kit_modules=$(pkg-config --variable=p11_module_path p11-kit-1)
@@ -31,7 +31,7 @@ kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1)
 engine=$(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null)
 engine=${engine:-pkcs11.so, the engine of OpenSSL 3}
 
-# set_out bare|proxied: makes $place anew. SLOW stands before the token on both sides, and counts draws.
+# set_out bare|proxied: makes $place anew. COUNTING stands before the token on both sides, and counts draws.
 set_out() {
     rm -rf "$place"
     mkdir -p "$config/modules"
@@ -41,7 +41,7 @@ set_out() {
     printf 'user-config: only\n' >"$config/pkcs11.conf"
     printf '%s\n' "module: $module" "x-target: $target_of_proxy" "${settings[@]}" >"$P11_PROXY_CONFIG"
     cp "$PROXY" "$module"
-    [[ $1 != bare ]] || cp "$SLOW" "$module"
+    [[ $1 != bare ]] || cp "$COUNTING" "$module"
     cp -r "$files/." "$place"
 }
 
@@ -59,7 +59,7 @@ leg() {
     set_out "$side"
     (cd "$place" && "$@") >"$scratch/$side.raw" 2>&1 </dev/null || code=$?
     { normalise <"$scratch/$side.raw" && echo "exit code $code"; } >"$scratch/$side.out"
-    { od -A n -t u8 -N 8 "$P11_SLOW_CALLS" 2>/dev/null || echo 0; } >"$scratch/$side.calls"
+    { od -A n -t u8 -N 8 "$COUNTING_CALLS" 2>/dev/null || echo 0; } >"$scratch/$side.calls"
     grep -s 'would refuse' "$place/audit" >"$scratch/$side.audit" || true
 }
 
@@ -199,7 +199,7 @@ group_is_gone() {
 # without SoftHSM in the program, which some crash at exit.
 behind_server() {
     local code=0
-    export P11_SLOW_TARGET=$kit_modules/p11-kit-client.so P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
+    export COUNTING_TARGET=$kit_modules/p11-kit-client.so P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
     eval "$(as_user p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
     until_true /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$place/socket"
     "$@" || code=$?

@@ -56,13 +56,13 @@ above() {
 # It as our target would find us again among its modules: disable-in takes us out of it.
 below() {
     the_tokens_own "module: $TARGET"
-    export P11_SLOW_TARGET=$kit_proxy
+    export COUNTING_TARGET=$kit_proxy
     registered pkcs11-tool --module "$module" --list-slots && signs "$module"
 }
 
 # What p11-kit-proxy.so draws from the first of two registrations, and from the second.
 beside_the_tokens_own() {
-    the_tokens_own "module: $SLOW" 'priority: 5'
+    the_tokens_own "module: $COUNTING" 'priority: 5'
     tokens_listed && draws && draws_in 0 && draws_in 2
 }
 

@@ -196,7 +196,7 @@ remote() {
         timeout 120 /usr/bin/python3 "$CHECKOUT/tests/clients/pykcs11.py" "$1" remote "exec $(grep -v ^export recipe.sh) --provider $2"
     }
     proxy_here() {
-        P11_SLOW_TARGET=$client between "$module" "$TARGET"
+        COUNTING_TARGET=$client between "$module" "$TARGET"
     }
     # That the token gives nothing more is logged.
     normalise() {
@@ -289,7 +289,7 @@ nginx() {
     sed -i -e "s/8443/127.0.0.1:$port/" -e "s#http {#&\n access_log off; root $place; $(
         for kind in client_body proxy fastcgi uwsgi scgi; do printf '%s_temp_path %s/%s; ' $kind "$place" $kind; done)#" \
         "$files/nginx.conf"
-    printf '%s\n' 'env SOFTHSM2_CONF;' 'env P11_PROXY_CONFIG;' 'env P11_SLOW_TARGET;' 'env P11_SLOW_CALLS;' \
+    printf '%s\n' 'env SOFTHSM2_CONF;' 'env P11_PROXY_CONFIG;' 'env COUNTING_TARGET;' 'env COUNTING_CALLS;' \
         'worker_processes 2;' "pid $place/pid;" >>"$files/nginx.conf"
     server() {
         as_user "$(type -P nginx)" -e stderr -c "$place/nginx.conf" -g 'daemon off;'

@@ -114,7 +114,7 @@ works() {
 }
 
 draws_ids() {
-    loaded=$module bare_module=$SLOW
+    loaded=$module bare_module=$COUNTING
     prepare
     "${through[@]}" /usr/bin/python3 "$CHECKOUT/tests/clients/pykcs11.py" "$loaded" draw
 }
@@ -125,7 +125,7 @@ normalise() {
 
 target_of_proxy=$line
 same "info, mechanisms, random bytes, keys, signatures, a wrong PIN" "${with[@]}" works
-target_of_proxy=$SLOW P11_SLOW_TARGET=$target
+target_of_proxy=$COUNTING COUNTING_TARGET=$target
 same "ids in one program"           "${with[@]}" draws_ids
 check "the pool has most of them"   pool_serves
 # systemd lists tokens that say that they are hardware, as this one does.

@@ -5,6 +5,7 @@
  */
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,8 @@ __attribute__((constructor)) static void map_shared(void)
     if (fd >= 0)
         close(fd);
     shared = memory;
-    const char *script = path == NULL ? getenv("TARGET_SCRIPT") : NULL;
-    if (script != NULL)
+    const char *script = getenv("TARGET_SCRIPT");
+    if (script != NULL && atomic_load(&shared->script_end) == 0)
         atomic_store(&shared->script_end,
                      (unsigned)snprintf(shared->script, SCRIPT_BYTES, "%s", script) % SCRIPT_BYTES);
     if (shared->keyring.count == 0)
@@ -96,6 +97,17 @@ static void last_for(unsigned long duration_ns)
                    (unsigned long)(now.tv_nsec - from.tv_nsec) <
                duration_ns);
     }
+}
+
+static void last_as_told(const struct call *call)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    const struct statement *lasts = call->course[MATTER_TIME];
+    if (call->script->serial)
+        pthread_mutex_lock(&one_at_a_time);
+    last_for(lasts->value + lasts->for_a_byte * call->seen.bytes);
+    if (call->script->serial)
+        pthread_mutex_unlock(&one_at_a_time);
 }
 
 /* In any process that shares the memory. */
@@ -196,13 +208,12 @@ CK_RV target_call(struct call *call)
         seen->bytes = seen->arguments[2];
     token_find_subject(call);
     script_settle(call);
-    const struct statement *lasts = call->course[MATTER_TIME];
     const struct statement *holds = call->course[MATTER_HOLD];
     life_call_begins(call);
     if (holds != NULL && holds->effect == HOLDS_FIRST)
         hold(call);
-    if (lasts != NULL)
-        last_for(lasts->value + lasts->for_a_byte * seen->bytes);
+    if (call->course[MATTER_TIME] != NULL)
+        last_as_told(call);
     CK_RV rv = do_work(call);
     log_call(call, rv);
     if (holds != NULL && holds->effect == HOLDS)

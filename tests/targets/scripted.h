@@ -2,7 +2,7 @@
  *
  * TARGET_SHARED names a file with a struct target_shared, which both map. So a test reads the log of a target that was
  * unloaded, and of forked children; and what it tells is heard in all of them. Without the variable the target
- * has such memory of its own, filled with the script in TARGET_SCRIPT.
+ * has such memory of its own. Its first script may be in TARGET_SCRIPT.
  */
 #ifndef P11_PROXY_TEST_SCRIPTED_H
 #define P11_PROXY_TEST_SCRIPTED_H

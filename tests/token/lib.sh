@@ -1,7 +1,7 @@
 # lib.sh - what every test with real programs needs: a token of its own, and checks that speak TAP.
 # shellcheck shell=bash
 #
-# meson sets PROXY and SLOW (the built modules) and CHECKOUT. A test sources this, calls check, and ends
+# meson sets PROXY and COUNTING (the built modules) and CHECKOUT. A test sources this, calls check, and ends
 # with done_testing.
 set -eu -o pipefail
 

@@ -40,17 +40,16 @@ check_json "--json, --size, --threads" 0 \
     '.size == 100 and .threads == 3 and .token == "proxy-test" and
      .proxy.min_ns <= .proxy.median_ns and .proxy.median_ns <= .proxy.p99_ns and .proxy.p99_ns <= .proxy.max_ns and
      .straight.bytes_per_s > 0 and (.figures | length) == 6' benches --json --size 100 --threads 3
-slow=(env "P11_PROXY_TARGET=$SLOW" "P11_SLOW_TARGET=$TARGET" P11_SLOW_RANDOM_US=2000)
+on_scripted() {
+    env P11_PROXY_TARGET="$SCRIPTED" "$@" "$TOOL" bench --module "$PROXY" --seconds 1 --json
+}
 # shellcheck disable=SC2016
 check_json "a token of 2 ms" 0 \
     '.straight.min_ns >= 2000000 and .proxy.median_ns < 2000000 and .figures.draw_4096.proxy_ns >= 2000000 and
      ((1e9 / .straight.draws_per_s) as $mean | .straight.min_ns <= 1.02 * $mean and .straight.max_ns >= 0.999 * $mean)' \
-    "${slow[@]}" "$TOOL" bench --module "$PROXY" --seconds 1 --json
+    on_scripted TARGET_SCRIPT='C_GenerateRandom: last 2ms'
 
 # A token that draws without being initialised, one that permits a single session, and one that knows no threads.
-on_scripted() {
-    env P11_PROXY_TARGET="$SCRIPTED" "$@" "$TOOL" bench --module "$PROXY" --seconds 1 --json
-}
 check_json "a token that is not initialised" 0 '.token == "scripted" and .straight.max_ns > 0' \
     on_scripted TARGET_SCRIPT='not initialised'
 check_json "a single session: figures with more are left out" 0 \
