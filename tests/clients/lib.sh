@@ -138,14 +138,10 @@ gains_as_in_table() {
 new_key() {
     (cd "$files"
      export SOFTHSM2_CONF=$scratch/softhsm2.conf
-     write() { pkcs11-tool --module "$TARGET" --login --pin 1234 --id 01 --label key --write-object "$@"; }
      openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost \
          -addext subjectAltName=DNS:localhost,IP:127.0.0.1
-     write key.pem --type privkey --usage-sign --usage-decrypt
-     openssl pkey -in key.pem -pubout -outform DER -out "$scratch/key.pub.der"
-     write "$scratch/key.pub.der" --type pubkey --usage-sign
-     openssl x509 -in cert.pem -outform DER -out "$scratch/cert.der"
-     write "$scratch/cert.der" --type cert) >"$scratch/new_key.log" 2>&1 ||
+     softhsm2-util --import key.pem --token proxy-test --pin 1234 --id 01 --label key
+     pkcs11-tool --module "$TARGET" --login --pin 1234 --id 01 --label key --write-object cert.pem --type cert) >"$scratch/new_key.log" 2>&1 ||
         { cat "$scratch/new_key.log"; exit 1; }
 }
 

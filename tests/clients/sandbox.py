@@ -6,14 +6,13 @@ need a mount namespace, are left out. Exits with 77 if a line cannot be imposed 
 import errno
 import os
 import re
-import resource
 import socket
 import subprocess
 import sys
 
 PROT_WRITE, PROT_EXEC, SHM_EXEC = 2, 4, 0o100000
-# A filter of calls brings NoNewPrivileges with it.
-LEFT_OUT = {"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "ProtectProc", "ProcSubset",
+# A filter of calls brings NoNewPrivileges with it; hosts.sh sets a stricter limit of locked memory than LimitMEMLOCK=.
+LEFT_OUT = {"LimitMEMLOCK", "NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "ProtectProc", "ProcSubset",
             "SystemCallArchitectures"}
 
 
@@ -51,14 +50,9 @@ def restrict_families(value):
     rules.load()
 
 
-def limit_locked(value):
-    most = int(value.removesuffix("K")) * 1024
-    resource.setrlimit(resource.RLIMIT_MEMLOCK, (most, most))
-
-
 # The filter of calls comes last, because imposing the others needs some.
-RULES = {"LimitMEMLOCK": limit_locked, "MemoryDenyWriteExecute": deny_write_execute,
-         "RestrictAddressFamilies": restrict_families, "SystemCallFilter": filter_calls}
+RULES = {"MemoryDenyWriteExecute": deny_write_execute, "RestrictAddressFamilies": restrict_families,
+         "SystemCallFilter": filter_calls}
 
 with open(sys.argv[1], encoding="utf-8") as unit:
     lines = dict(line.strip().split("=", 1) for line in unit if "=" in line)
