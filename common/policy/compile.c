@@ -2,7 +2,6 @@
 #include "policy/internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,14 +9,6 @@
 static const char unknown_name[] = "an unknown name";
 static const char later[] = "its date is to come";
 static const char java_pads[] = "Java pads itself, over the mechanism without padding";
-
-struct compiler {
-    struct policy *policy;
-    int64_t now_s;
-    struct report report;
-    bool curves_included;
-    bool effective; /* something in the present lists is in force, or will be */
-};
 
 static bool key_begins(const struct policy_rule *at, const char *prefix)
 {
@@ -74,7 +65,7 @@ static const char *no_effect(const struct compiler *c, const struct rule *rule,
 
     for (uint32_t link = 0; (row = next_row(c->policy->names, group, &link)) != NULL;) {
         uses |= row->uses;
-        has_size = has_size || row->names == NULL ||
+        has_size = has_size || row->name >= c->policy->names->known_count ||
                    (row->kind != A_KEY_TYPE && row->size_from >= SIZE_MODULUS &&
                     row->size_from <= SIZE_FIXED);
     }
@@ -94,29 +85,26 @@ static const char *no_effect(const struct compiler *c, const struct rule *rule,
         return "no size meets its conditions";
     if (rule->has_sizes && !has_size)
         return "its keys have no size in bits";
-    return rule->has_date && c->now_s < rule->from_s ? later : NULL;
+    return rule->has_date && c->sources->now_s < rule->from_s ? later : NULL;
 }
 
 /* What the author of an item is told that is no name, or is one of Java's alone. 0 or an error. */
-static int tell(struct compiler *c, const struct rule *rule, bool is_told)
+static int tell(struct compiler *c, const struct policy_rule *at, bool is_told)
 {
     static const char unknown[] = "has no known algorithm, mechanism or curve";
     static const char pads[] = "has a padding that Java does itself (write AES/CBC, as an example, "
                                "or CKM_AES_CBC_PAD)";
-    const struct policy_rule *at = &rule->shown;
-    bool is_padding = at->no_effect == java_pads;
+    const char *should = at->no_effect == java_pads ? pads : unknown;
     const struct name *nearest = NULL;
-    char *text = c->report.why.text; /* a stack may be small */
 
-    if (at->key == NULL && !is_padding)
+    if (at->key == NULL && should == unknown)
         nearest = names_nearest(c->policy->names, at->text);
-    snprintf(text, sizeof c->report.why.text, nearest != NULL ? "%s (nearest: %.*s)" : "%s",
-             is_padding ? pads : unknown, nearest != NULL ? (int)nearest->len : 0,
-             nearest != NULL ? nearest->text : "");
+    if (nearest != NULL)
+        return report_error(c, at, "%s (nearest: %.*s)", should, (int)nearest->len, nearest->text);
     if (at->key == NULL)
-        return report_error(&c->report, at, text);
+        return report_error(c, at, "%s", should);
     if (!is_told)
-        report_warning(&c->report, at, text);
+        report_warning(c, at, should);
     return 0;
 }
 
@@ -131,12 +119,11 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
         rule->uses = take_service(&text);
     const char *wrong = item_parse(rule, text);
     if (wrong != NULL)
-        return report_error(&c->report, at, wrong);
+        return report_error(c, at, "%s", wrong);
     name_id id = names_take(policy->names, rule->name, rule->name_len);
     if (id == NO_NAME)
         return report_error(
-            &c->report, at,
-            "has no mechanism number that is taken (0x..., or decimal if it is known)");
+            c, at, "has no mechanism number that is taken (0x..., or decimal if it is known)");
     struct name *group = names_group(policy->names, id);
     rule->group = policy->names->name[id].group;
     const char *why = rule->shown.no_effect = no_effect(c, rule, group);
@@ -153,37 +140,37 @@ static int compile_item(struct compiler *c, const struct policy_rule *at)
     policy->counts.size_rules += in_force && rule->has_sizes;
     c->effective = c->effective || in_force || why == later;
     if (why == unknown_name || why == java_pads)
-        return tell(c, rule, is_told);
+        return tell(c, &rule->shown, is_told);
     return !in_force || verdicts_add(policy, rule)
                ? 0
-               : report_error(&c->report, at, "is one key-size rule more than can be held");
+               : report_error(c, at, "is one key-size rule more than can be held");
 }
 
-static int compile_list(struct compiler *c, struct list list);
+static int compile_list(struct compiler *c, struct policy_rule list);
 
 /* "include jdk.disabled.namedCurves", the only inclusion that the JDK knows within a list. */
 static int include_curves(struct compiler *c, const struct policy_rule *at, const char *what)
 {
-    const struct list *named = lists_find(&c->policy->lists, CURVES_KEY);
+    const struct policy_rule *named = lists_find(c->policy, CURVES_KEY);
     bool is_other =
         strlen(what) != strlen(CURVES_KEY) || !same_text(what, CURVES_KEY, strlen(what));
     const char *should = is_other ? "includes something else than " CURVES_KEY
                                   : "includes a property that no list file has";
 
     if (is_other || (named == NULL && at->key == NULL))
-        return report_error(&c->report, at, should);
+        return report_error(c, at, "%s", should);
     if (named == NULL)
-        report_warning(&c->report, at, should);
+        report_warning(c, at, should);
     if (named == NULL || c->curves_included)
         return 0;
     c->curves_included = true; /* also while it is, since it may include itself */
     return compile_list(c, *named);
 }
 
-static int compile_list(struct compiler *c, struct list list)
+static int compile_list(struct compiler *c, struct policy_rule list)
 {
     static const char include[] = "include ";
-    struct policy_rule at = {.file = list.file, .key = list.key};
+    struct policy_rule at = list;
     int rc = 0;
 
     while (rc == 0 && (at.text = list_next(&list, &at.line)) != NULL) {
@@ -203,40 +190,34 @@ static int compile_list(struct compiler *c, struct list list)
 static int need_effect(struct compiler *c, const struct policy_rule *named, size_t rules_before)
 {
     const struct policy_rule *first = policy_rule(c->policy, rules_before);
-    char *text = c->report.why.text; /* a stack may be small */
 
     if (c->effective || (first == NULL && named == NULL))
         return 0;
-    if (first == NULL)
-        return report_error(&c->report, named,
-                            "lists no algorithm under a key jdk.*.disabledAlgorithms");
-    snprintf(text, sizeof c->report.why.text, "lists nothing that takes effect (%s)",
-             first->no_effect);
-    return report_error(&c->report, first, text);
+    return first == NULL
+               ? report_error(c, named, "lists no algorithm under a key jdk.*.disabledAlgorithms")
+               : report_error(c, first, "lists nothing that takes effect (%s)", first->no_effect);
 }
 
-static int compile(struct compiler *c, const struct policy_sources *sources)
+static int compile(struct compiler *c)
 {
     struct policy *policy = c->policy;
-    const struct list *list = policy->lists.list;
-    struct policy_rule named = {sources->file, sources->file_from, FILE_KEY, sources->file_line,
-                                NULL};
+    const struct policy_rule *list = policy->list, *file = &c->sources->file;
     size_t rules_before = 0, items = 0;
     /* All files first, because any list may include what stands in one of them. */
-    int rc = lists_add_inline(&policy->lists, sources, &c->report);
+    int rc = c->sources->list.text != NULL ? lists_add_inline(c) : 0;
 
-    if (rc == 0 && sources->file != NULL)
-        rc = lists_add_file(&policy->lists, &named, &c->report);
+    if (rc == 0 && file->text != NULL)
+        rc = lists_add_file(c, file);
     if (rc != 0)
         return rc;
-    for (size_t i = 0; i < policy->lists.count; i++)
-        for (const char *at = list[i].value; at != NULL; items++)
+    for (size_t i = 0; i < policy->list_count; i++)
+        for (const char *at = list[i].text; at != NULL; items++)
             at = (at = strchr(at, ',')) != NULL ? at + 1 : NULL;
     policy->names = names_create(items);
-    policy->rule = calloc(items, sizeof *policy->rule);
+    policy->rule = calloc(items + 1, sizeof *policy->rule);
     if (policy->names == NULL || policy->rule == NULL)
-        return report_no_memory(&c->report);
-    for (size_t i = 0; i < policy->lists.count && rc == 0; i++) {
+        return report_no_memory(c);
+    for (size_t i = 0; i < policy->list_count && rc == 0; i++) {
         if (list[i].key == NULL || strcmp(list[i].key, CURVES_KEY) != 0)
             rc = compile_list(c, list[i]);
         if (rc != 0 || list[i].key != NULL)
@@ -245,8 +226,8 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
         rules_before = policy->rule_count;
         c->effective = false;
     }
-    if (rc == 0 && sources->file != NULL)
-        rc = need_effect(c, &named, rules_before);
+    if (rc == 0 && file->text != NULL)
+        rc = need_effect(c, file, rules_before);
     verdicts_end(policy);
     return rc;
 }
@@ -254,19 +235,18 @@ static int compile(struct compiler *c, const struct policy_sources *sources)
 int policy_compile(struct policy **policy, const struct policy_sources *sources,
                    struct message *message)
 {
-    struct compiler *c = malloc(sizeof *c); /* a stack may be small */
+    struct compiler *c = calloc(1, sizeof *c);
     struct policy *made = calloc(1, sizeof *made);
     int rc = -ENOMEM;
 
     if (c == NULL || made == NULL) {
         message_set(message, "out of memory");
     } else {
-        *c = (struct compiler){.policy = made, .now_s = sources->now_s};
-        c->report.warn = sources->warn;
-        c->report.context = sources->warn_context;
-        c->report.message = message;
+        c->policy = made;
+        c->sources = sources;
+        c->message = message;
         made->audit = sources->audit;
-        rc = compile(c, sources);
+        rc = compile(c);
     }
     free(c);
     if (rc != 0 || made->rule_count == 0) {
@@ -278,31 +258,35 @@ int policy_compile(struct policy **policy, const struct policy_sources *sources,
     return rc;
 }
 
-int policy_load(struct policy **policy, const struct config *config, policy_warning *warn,
-                void *warn_context, struct message *message)
+static struct policy_rule source(const struct config *config, const char *key)
 {
-    const struct config_setting *list = config_find(config, INLINE_KEY);
-    const struct config_setting *file = config_find(config, FILE_KEY);
-    const struct policy_sources sources = {.list = config->disabled_algorithms,
-                                           .list_from = list->from,
-                                           .list_line = list->line,
-                                           .file = config->disabled_algorithms_file,
-                                           .file_from = file->from,
-                                           .file_line = file->line,
-                                           .now_s = time(NULL),
-                                           .audit = config->policy == CONFIG_POLICY_AUDIT,
-                                           .warn = warn,
-                                           .warn_context = warn_context};
+    const struct config_setting *setting = config_find(config, key);
+    return (struct policy_rule){setting->text, setting->from, NULL, setting->line, NULL};
+}
+
+int policy_load(struct policy **policy, const struct config *config, policy_warning *warn,
+                struct message *message)
+{
+    struct policy_sources sources = {.list = source(config, INLINE_KEY),
+                                     .file = source(config, FILE_KEY),
+                                     .now_s = time(NULL),
+                                     .audit = config->policy == CONFIG_POLICY_AUDIT,
+                                     .warn = warn};
+    sources.file.key = FILE_KEY;
     *policy = NULL;
-    return sources.list == NULL && sources.file == NULL ? 0
-                                                        : policy_compile(policy, &sources, message);
+    return sources.list.text == NULL && sources.file.text == NULL
+               ? 0
+               : policy_compile(policy, &sources, message);
 }
 
 void policy_free(struct policy *policy)
 {
     if (policy == NULL)
         return;
-    lists_free(&policy->lists);
+    for (size_t i = 0; i < policy->file_count; i++) {
+        free(policy->text[i]);
+        free(policy->path[i]);
+    }
     names_free(policy->names);
     free(policy->rule);
     free(policy);

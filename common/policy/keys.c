@@ -132,7 +132,7 @@ void key_info_params(struct key_info *key, const uint8_t *params, size_t params_
         name = (const char *)value.bytes;
         len = value.len_bytes;
     }
-    for (size_t i = 0; i < CURVES && in.len_bytes == 0 && key->curve == NULL; i++)
+    for (size_t i = 0; i < curve_count && in.len_bytes == 0 && key->curve == NULL; i++)
         if (has_name(curves[i].names, name, len) || strcmp(in_hex, curves[i].order) == 0)
             key->curve = &curves[i];
     if (key->curve != NULL)
@@ -151,7 +151,7 @@ const struct policy_rule *policy_digest_info(const struct policy *policy, const 
         info.len_bytes != 0 || !take(&algorithm, DER_OID, &oid))
         return NULL;
     dotted(text, oid);
-    for (size_t i = 0; i < DIGESTS && rule == NULL; i++) {
+    for (size_t i = 0; i < digest_count && rule == NULL; i++) {
         if (strcmp(text, digests[i].oid) != 0)
             continue;
         rule = policy_mechanism(policy, digests[i].mechanism, USE_SIGN);

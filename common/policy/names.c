@@ -1,11 +1,9 @@
 /* names.c - the names of all tables, their synonyms, and how a name is taken apart. */
-#include "policy/names.h"
+#include "policy/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/message.h"
 
 #define VENDOR_DEFINED 0x80000000u
 
@@ -32,17 +30,6 @@ static const struct {
 #undef WORDS
 };
 
-static const struct {
-    uint64_t key_type;
-    const char *names;
-} parameter_sets[] = {
-#define KEY_TYPE(...)
-#define PARAMETER_SETS(...) {__VA_ARGS__},
-#include "policy/keytypes.def"
-#undef KEY_TYPE
-#undef PARAMETER_SETS
-};
-
 /* FNV-1a of the text in lower case; what else the bit makes equal is told apart by comparing. */
 static uint32_t hash_of(const char *text, size_t len)
 {
@@ -66,11 +53,6 @@ static name_id *bucket_of(const struct names *names, const char *text, size_t le
     }
 }
 
-name_id names_find(const struct names *names, const char *text, size_t len)
-{
-    return *bucket_of(names, text, len, hash_of(text, len));
-}
-
 /* The bucket of the row, or the free one where it would go. */
 static uint32_t *row_bucket(const struct names *names, enum row_kind kind, uint64_t number)
 {
@@ -85,18 +67,6 @@ static uint32_t *row_bucket(const struct names *names, enum row_kind kind, uint6
 struct row *names_row(const struct names *names, enum row_kind kind, uint64_t number)
 {
     return &names->row[*row_bucket(names, kind, number)];
-}
-
-/* The place of a row, which is added if it is new. */
-static uint32_t take_row(struct names *names, const struct row *row)
-{
-    uint32_t *bucket = row_bucket(names, row->kind, row->number);
-
-    if (*bucket == 0) {
-        *bucket = names->row_count++;
-        names->row[*bucket] = *row;
-    }
-    return *bucket;
 }
 
 /* Adds a row to those of a group, at their end. */
@@ -120,15 +90,7 @@ static name_id add(struct names *names, const char *text, size_t len)
     if (*bucket != NO_NAME)
         return *bucket;
     name_id id = *bucket = names->count++;
-    names->name[id] = (struct name){
-        .text = text, .len = (uint32_t)len, .hash = hash, .number = NO_MECHANISM, .group = id};
-    return id;
-}
-
-static name_id add_known(struct names *names, const char *text, size_t len)
-{
-    name_id id = add(names, text, len);
-    names->name[id].known = true;
+    names->name[id] = (struct name){text, (uint32_t)len, hash, .group = id};
     return id;
 }
 
@@ -140,27 +102,35 @@ static void add_synonyms(struct names *names, const char *list)
     size_t len;
 
     while (next_name(list, &text, &len)) {
-        name_id id = add_known(names, text, len);
+        name_id id = add(names, text, len);
         group = group == NO_NAME ? names->name[id].group : group;
         names->name[id].group = group;
     }
 }
 
-static void add_row(struct names *names, enum row_kind kind, uint64_t number, const char *list,
-                    uint8_t uses, enum key_size_from size_from)
+/* The place of a row, which is added, with the name that is printed, if it is new. */
+static uint32_t take_row(struct names *names, const struct row *row)
 {
-    const struct row row = {
-        .kind = kind, .number = number, .names = list, .uses = uses, .size_from = size_from};
-    uint32_t place = take_row(names, &row);
+    uint32_t *bucket = row_bucket(names, row->kind, row->number);
+
+    if (*bucket == 0) {
+        *bucket = names->row_count++;
+        names->row[*bucket] = *row;
+    }
+    return *bucket;
+}
+
+/* Adds a row and those of its names that are in the list. */
+static void add_row(struct names *names, struct row row, const char *list)
+{
     const char *text = NULL;
     size_t len;
 
     while (next_name(list, &text, &len)) {
-        name_id id = add_known(names, text, len);
-        if (same_text(text, "CKM_", 4))
-            names->name[id].number = number;
-        link_row(names, names_group(names, id), place);
-        if (kind == A_PARAMETER_SET) /* the other names are of other sets */
+        name_id id = add(names, text, len);
+        row.name = row.name == NO_NAME ? id : row.name;
+        link_row(names, names_group(names, id), take_row(names, &row));
+        if (row.kind == A_PARAMETER_SET) /* the other names are of other sets */
             break;
     }
 }
@@ -169,21 +139,26 @@ static void add_tables(struct names *names)
 {
     for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
         add_synonyms(names, synonyms[i]);
-    for (size_t i = 0; i < CURVES; i++)
+    for (size_t i = 0; i < curve_count; i++)
         add_synonyms(names, curves[i].names);
-    for (const struct key_type *t = key_types; t < key_types + KEY_TYPES; t++)
-        add_row(names, A_KEY_TYPE, t->number, t->names, 0, t->size_from);
-    for (const struct mechanism *m = mechanisms; m < mechanisms + MECHANISMS; m++)
-        add_row(names, A_MECHANISM, m->number, m->names, m->uses, m->size_from);
-    for (size_t i = 0; i < CURVES; i++)
-        add_row(names, A_CURVE, i, curves[i].names, 0, SIZE_ORDER);
-    for (size_t i = 0; i < sizeof parameter_sets / sizeof *parameter_sets; i++) {
-        const char *name = NULL;
-        uint64_t number = parameter_sets[i].key_type << 32;
+    for (const struct key_type *t = key_types; t < key_types + key_type_count; t++)
+        add_row(names, (struct row){A_KEY_TYPE, t->number, .size_from = t->size_from}, t->names);
+    for (const struct mechanism *m = mechanisms; m < mechanisms + mechanism_count; m++)
+        add_row(names,
+                (struct row){A_MECHANISM, m->number, NO_NAME, m->uses, .size_from = m->size_from},
+                m->names);
+    for (size_t i = 0; i < curve_count; i++)
+        add_row(names, (struct row){A_CURVE, i, .size_from = SIZE_ORDER}, curves[i].names);
+    for (const struct key_type *t = key_types; t < key_types + key_type_count; t++) {
+        struct row row = {A_PARAMETER_SET, t->number << 32, .size_from = SIZE_SET};
+        const char *set = NULL;
         size_t len;
-        while (next_name(parameter_sets[i].names, &name, &len))
-            add_row(names, A_PARAMETER_SET, ++number, name, 0, SIZE_SET);
+        while (t->sets != NULL && next_name(t->sets, &set, &len)) {
+            row.number++;
+            add_row(names, row, set);
+        }
     }
+    names->known_count = names->count;
 }
 
 struct names *names_create(size_t more)
@@ -206,7 +181,7 @@ struct names *names_create(size_t more)
                            .link_count = 1};
     if (made->name != NULL && made->row != NULL && made->link != NULL && made->bucket != NULL &&
         made->row_bucket != NULL) {
-        made->name[NO_NAME] = (struct name){.text = "", .number = NO_MECHANISM};
+        made->name[NO_NAME].text = "";
         add_tables(made);
         return made;
     }
@@ -242,25 +217,31 @@ bool read_number(const char *text, size_t len, uint64_t *number)
     return true;
 }
 
+name_id names_find(const struct names *names, const char *text, size_t len)
+{
+    name_id id = *bucket_of(names, text, len, hash_of(text, len));
+    uint64_t number;
+
+    return id == NO_NAME && read_number(text, len, &number)
+               ? names_row(names, A_MECHANISM, number)->name
+               : id;
+}
+
 name_id names_take(struct names *names, const char *text, size_t len)
 {
     name_id id = names_find(names, text, len);
-    uint64_t number = NO_MECHANISM;
-    bool is_number = id == NO_NAME && read_number(text, len, &number);
-    const struct mechanism *known = is_number ? mechanism_find(number) : NULL;
+    uint64_t number;
 
-    if (id != NO_NAME || (is_number && number == NO_MECHANISM))
+    if (id != NO_NAME)
         return id;
-    if (known != NULL)
-        return names_find(names, known->names, strcspn(known->names, "|"));
-    id = add(names, text, len);
-    if (is_number) {
-        const struct row row = {
-            .kind = A_MECHANISM, .number = number, .uses = FOR_ANY, .size_from = SIZE_OTHER};
-        names->name[id].number = number;
-        link_row(names, &names->name[id], take_row(names, &row));
-    }
-    return id;
+    if (!read_number(text, len, &number))
+        return add(names, text, len);
+    if (number == NO_MECHANISM)
+        return NO_NAME;
+    const struct row row = {A_MECHANISM, number, add(names, text, len), FOR_ANY,
+                            .size_from = SIZE_OTHER};
+    link_row(names, &names->name[row.name], take_row(names, &row));
+    return row.name;
 }
 
 const char *word_reason(const char *text, size_t len)
@@ -284,7 +265,9 @@ bool names_is_known(const struct names *names, const char *text, size_t len)
     const char *part = text;
     size_t part_len = len, count = 0;
 
-    if (names->name[names_find(names, text, len)].known || word_reason(text, len) != NULL)
+    name_id id = *bucket_of(names, text, len, hash_of(text, len));
+
+    if ((id != NO_NAME && id < names->known_count) || word_reason(text, len) != NULL)
         return true;
     for (; next_part(&parts, &part, &part_len); count++)
         if (part_len == len || !names_is_known(names, part, part_len))
@@ -298,9 +281,9 @@ const struct name *names_nearest(const struct names *names, const char *text)
     char known[NEAREST_BYTES];
     size_t least = strlen(text) < 4 ? 2 : 4; /* further off is no typing mistake */
 
-    for (name_id id = 1; id < names->count && *text != '\0'; id++) {
+    for (name_id id = 1; id < names->known_count && *text != '\0'; id++) {
         const struct name *name = &names->name[id];
-        if (!name->known || name->len >= sizeof known)
+        if (name->len >= sizeof known)
             continue;
         snprintf(known, sizeof known, "%.*s", (int)name->len, name->text);
         size_t distance = edit_distance(text, known);

@@ -53,22 +53,15 @@ struct policy_rule {
 };
 
 /* Is told what is odd but no error. message is valid during the call only. */
-typedef void policy_warning(void *context, const char *message);
+typedef void policy_warning(const char *message);
 
 struct policy_sources {
-    const char *list;      /* the inline list; NULL: none */
-    const char *list_from; /* where it stands, for messages */
-    unsigned list_line;
-
-    const char *file;      /* path of a list file, joined with the inline list; NULL: none */
-    const char *file_from; /* where the path stands */
-    unsigned file_line;
-
-    int64_t now_s; /* for denyAfter: seconds since 1970-01-01 UTC */
-    bool audit;    /* handed back by policy_is_audit(), nothing else */
-
+    /* The inline list, and the path of a list file, which is joined with it; where they stand, for messages. A text of
+     * NULL: there is none. */
+    struct policy_rule list, file;
+    int64_t now_s;        /* for denyAfter: seconds since 1970-01-01 UTC */
+    bool audit;           /* handed back by policy_is_audit(), nothing else */
     policy_warning *warn; /* may be NULL */
-    void *warn_context;
 };
 
 enum { POLICY_WARNINGS_MAX = 50 };
@@ -89,7 +82,7 @@ int policy_compile(struct policy **policy, const struct policy_sources *sources,
 
 /* The same for the lists that a configuration names, as of now. */
 int policy_load(struct policy **policy, const struct config *config, policy_warning *warn,
-                void *warn_context, struct message *message);
+                struct message *message);
 
 /* Takes NULL. The rules that were handed out go with it. */
 void policy_free(struct policy *policy);
@@ -150,8 +143,29 @@ const struct policy_rule *policy_digest_info(const struct policy *policy, const 
  */
 const struct policy_rule *policy_name(const struct policy *policy, const char *name);
 
-/* The first rule that has this name or number, or a synonym, whatever its conditions; NULL: none. */
-const struct policy_rule *policy_listed(const struct policy *policy, const char *name);
+/* What the calls that a name is about are answered. */
+enum { POLICY_EXCEPTIONS_MAX = 1024 };
+struct policy_answer {
+    /* Refused: nothing of the name is left. Without effect: a rule lists it and denies nothing. */
+    enum { POLICY_PERMITS, POLICY_REFUSES, POLICY_NO_EFFECT, POLICY_UNKNOWN } verdict;
+
+    /* The rule that refuses the name, or lists it without effect; of a permitted name the one that denies some of its
+     * keys, or NULL. */
+    const struct policy_rule *rule;
+
+    uint64_t min_key_bits; /* as policy_min_key_bits(), if it is so of all its mechanisms; else 0 */
+    const char *nearest;   /* to an unknown name, up to a '|'; NULL if nothing is near */
+
+    /* Mechanisms of a name that is not refused, but they are: to some use at least. */
+    size_t exception_count;
+    struct policy_exception {
+        uint64_t mechanism;
+        const struct policy_rule *rule;
+    } exceptions[POLICY_EXCEPTIONS_MAX];
+};
+
+/* What enforce says of a name; 0, or -ENOMEM. */
+int policy_ask(const struct policy *policy, const char *name, struct policy_answer *answer);
 
 /* Writes "file:line: key: text", as policy_print() does. */
 void policy_print_rule(const struct policy_rule *rule, FILE *out);

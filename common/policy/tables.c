@@ -5,61 +5,67 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct mechanism mechanisms[MECHANISMS] = {
+const struct mechanism mechanisms[] = {
 #define MECHANISM(number, names, atoms, full_names, uses, more, size)                              \
     {number, names "|" atoms "|" full_names, FOR_##uses, MORE_##more, SIZE_##size},
 #include "policy/mechanisms.def"
 #undef MECHANISM
 };
 
-const struct key_type key_types[KEY_TYPES] = {
-#define KEY_TYPE(number, names, size, bits, ...) {number, names, SIZE_##size, bits, {__VA_ARGS__}},
-#define PARAMETER_SETS(...)
+const struct key_type key_types[] = {
+#define KEY_TYPE(number, names, size, bits, ...)                                                   \
+    {number, names, SIZE_##size, bits, NULL, {__VA_ARGS__}},
+#define KEY_TYPE_OF_SETS(number, names, sets, ...)                                                 \
+    {number, names, SIZE_SET, 0, sets, {__VA_ARGS__}},
 #include "policy/keytypes.def"
-#undef PARAMETER_SETS
 #undef KEY_TYPE
+#undef KEY_TYPE_OF_SETS
 };
 
-const struct curve curves[CURVES] = {
+const struct curve curves[] = {
 #define CURVE(...) {__VA_ARGS__},
 #include "policy/curves.def"
 #undef CURVE
 };
 
-const struct digest digests[DIGESTS] = {
+const struct digest digests[] = {
 #define DIGEST(...) {__VA_ARGS__},
 #include "policy/digests.def"
 #undef DIGEST
 };
 
+#define ROWS(table) (sizeof(table) / sizeof *(table))
+const size_t mechanism_count = ROWS(mechanisms), key_type_count = ROWS(key_types),
+             curve_count = ROWS(curves), digest_count = ROWS(digests);
+
+/* The row with that number, which stands first in it. Rows may be added anywhere, so no binary search; nothing that is
+ * called often comes here. */
+static const void *find(const void *rows, size_t count, size_t row_bytes, uint64_t number)
+{
+    for (const char *row = rows; count > 0; count--, row += row_bytes)
+        if (*(const uint64_t *)(const void *)row == number)
+            return row;
+    return NULL;
+}
+
 const struct mechanism *mechanism_find(uint64_t number)
 {
-    /* Rows may be added anywhere, so no binary search; nothing that is called often comes here. */
-    for (size_t i = 0; i < MECHANISMS; i++)
-        if (mechanisms[i].number == number)
-            return &mechanisms[i];
-    return NULL;
+    return find(mechanisms, mechanism_count, sizeof *mechanisms, number);
 }
 
 const struct key_type *key_type_find(uint64_t number)
 {
-    for (size_t i = 0; i < KEY_TYPES; i++)
-        if (key_types[i].number == number)
-            return &key_types[i];
-    return NULL;
+    return find(key_types, key_type_count, sizeof *key_types, number);
 }
 
 const struct digest *digest_find(uint64_t mechanism)
 {
-    for (size_t i = 0; i < DIGESTS; i++)
-        if (digests[i].mechanism == mechanism)
-            return &digests[i];
-    return NULL;
+    return find(digests, digest_count, sizeof *digests, mechanism);
 }
 
 const struct key_type *key_type_generated(uint64_t mechanism)
 {
-    for (size_t i = 0; i < KEY_TYPES; i++)
+    for (size_t i = 0; i < key_type_count; i++)
         for (size_t j = 0; j < GENERATORS_MAX; j++)
             /* Mechanism 0 generates RSA keys and stands first there; other zeros are unused. */
             if (key_types[i].generators[j] == mechanism && (mechanism != 0 || j == 0))

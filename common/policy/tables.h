@@ -66,6 +66,7 @@ struct key_type {
     const char *names;
     enum key_size_from size_from;
     uint64_t bits;                       /* of every key of this type; 0: they differ */
+    const char *sets;                    /* what CKA_PARAMETER_SET stands for, from 1; or NULL */
     uint64_t generators[GENERATORS_MAX]; /* mechanisms; the unused ones are 0, NO_MECHANISM: none */
 };
 
@@ -82,36 +83,12 @@ struct digest {
     uint64_t mgf, prf; /* CKG_MGF1_..., CKP_PKCS5_PBKD2_HMAC_... */
 };
 
-/* How many rows the tables have: each file of rows is a sum. */
-#define MECHANISM(...) +1
-#define KEY_TYPE(...)  +1
-#define PARAMETER_SETS(...)
-#define CURVE(...)  +1
-#define DIGEST(...) +1
-enum {
-    MECHANISMS = 0
-#include "policy/mechanisms.def"
-    ,
-    KEY_TYPES = 0
-#include "policy/keytypes.def"
-    ,
-    CURVES = 0
-#include "policy/curves.def"
-    ,
-    DIGESTS = 0
-#include "policy/digests.def"
-};
-#undef MECHANISM
-#undef KEY_TYPE
-#undef PARAMETER_SETS
-#undef CURVE
-#undef DIGEST
-
 /* The tables, constant for the life of the program. Any thread, as all functions here. */
-extern const struct mechanism mechanisms[MECHANISMS];
-extern const struct key_type key_types[KEY_TYPES];
-extern const struct curve curves[CURVES];
-extern const struct digest digests[DIGESTS];
+extern const struct mechanism mechanisms[];
+extern const struct key_type key_types[];
+extern const struct curve curves[];
+extern const struct digest digests[];
+extern const size_t mechanism_count, key_type_count, curve_count, digest_count;
 
 /* A row by its number; NULL if there is none. */
 const struct mechanism *mechanism_find(uint64_t number);

@@ -78,7 +78,7 @@ bool verdicts_add(struct policy *policy, const struct rule *rule)
 
 void verdicts_end(struct policy *policy)
 {
-    for (const struct mechanism *row = mechanisms; row < mechanisms + MECHANISMS; row++) {
+    for (const struct mechanism *row = mechanisms; row < mechanisms + mechanism_count; row++) {
         bool any_key = (row->size_from == SIZE_NONE || row->size_from == SIZE_OTHER) &&
                        row->uses != FOR_DIGEST;
         if (row->number >= STANDARD_NUMBERS)
@@ -125,27 +125,20 @@ bool policy_looks_at_keys_of(const struct policy *policy, uint64_t mechanism)
                                         : policy->keyed_sizes != 0;
 }
 
-/* The first rule that denies keys of that many bits to a mechanism, or of a type. */
-static const struct rule *size_rule(const struct policy *policy, enum row_kind kind,
-                                    uint64_t number, uint64_t bits)
-{
-    const struct rule *first = NULL;
-
-    for (uint32_t at = names_row(policy->names, kind, number)->last_size; at != 0;
-         at = policy->size[at].before)
-        if (bits == 0 || sizes_deny(&policy->size[at].rule->sizes, bits))
-            first = policy->size[at].rule;
-    return first;
-}
-
+/* The first rule that denies keys of that many bits and of a type (NULL: of any) to a mechanism. */
 static const struct rule *rule_of_size(const struct policy *policy, uint64_t mechanism,
                                        const struct key_type *type, uint64_t bits)
 {
-    const struct rule *rule = NULL;
+    uint64_t type_number = type != NULL ? type->number : UINT64_MAX;
+    const struct row *rows[] = {names_row(policy->names, A_KEY_TYPE, type_number),
+                                names_row(policy->names, A_MECHANISM, mechanism)};
+    const struct rule *first = NULL;
 
-    if (type != NULL)
-        rule = size_rule(policy, A_KEY_TYPE, type->number, bits);
-    return rule != NULL ? rule : size_rule(policy, A_MECHANISM, mechanism, bits);
+    for (int i = 0; i < 2 && first == NULL; i++)
+        for (uint32_t at = rows[i]->last_size; at != 0; at = policy->size[at].before)
+            if (bits == 0 || sizes_deny(&policy->size[at].rule->sizes, bits))
+                first = policy->size[at].rule;
+    return first;
 }
 
 /* The first rule that denies the key's curve, or a curve that is not known. */
@@ -159,7 +152,7 @@ static const struct policy_rule *rule_of_curve(const struct policy *policy,
         return NULL;
     if (key->curve == NULL)
         return policy->any_curve;
-    for (size_t i = 0; i < CURVES; i++) {
+    for (size_t i = 0; i < curve_count; i++) {
         /* Spelled out, a curve cannot be told from its twin of the same order. */
         if (&curves[i] != key->curve &&
             !(key->spelled_out && strcmp(curves[i].order, key->curve->order) == 0))
@@ -207,6 +200,18 @@ static uint64_t smallest(const struct policy *policy, uint64_t mechanism,
     return bits;
 }
 
+/* Whether keys of a type are those that a mechanism uses. */
+static bool uses_type(const struct mechanism *row, const struct key_type *type)
+{
+    const char *name = NULL;
+    size_t len;
+
+    while (type->size_from == row->size_from && next_name(type->names, &name, &len))
+        if (has_name(row->names, name, len))
+            return true;
+    return false;
+}
+
 uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
 {
     const struct mechanism *row = mechanism_find(mechanism);
@@ -215,55 +220,14 @@ uint64_t policy_min_key_bits(const struct policy *policy, uint64_t mechanism)
 
     if (policy == NULL || policy->size_count == 0)
         return 0;
-    for (const struct key_type *type = key_types; row != NULL && type < key_types + KEY_TYPES;
-         type++) {
-        const char *name = NULL;
-        size_t len;
-        bool uses = false;
-        while (type->size_from == row->size_from && next_name(type->names, &name, &len))
-            uses = uses || has_name(row->names, name, len);
-        uint64_t bits = uses ? smallest(policy, mechanism, type) : BITS_UNKNOWN;
+    for (size_t i = 0; row != NULL && i < key_type_count; i++) {
+        if (!uses_type(row, &key_types[i]))
+            continue;
+        uint64_t bits = smallest(policy, mechanism, &key_types[i]);
         min = bits < min ? bits : min;
-        any = any || uses;
+        any = true;
     }
     if (!any)
         min = smallest(policy, mechanism, NULL);
     return min == 1 ? 0 : min;
-}
-
-const struct policy_rule *policy_name(const struct policy *policy, const char *name)
-{
-    size_t len = strlen(name), part_len;
-    struct name_parts parts = {name, name + len};
-    const char *part;
-
-    if (policy == NULL)
-        return NULL;
-    name_id whole = names_find(policy->names, name, len);
-    const struct policy_rule *rule = names_group(policy->names, whole)->decides;
-    uint64_t number = policy->names->name[whole].number;
-    if (number == NO_MECHANISM && name[0] >= '0' && name[0] <= '9')
-        (void)read_number(name, len, &number);
-    for (int use = 0; use < USES && rule == NULL && number != NO_MECHANISM; use++)
-        rule = policy_mechanism(policy, number, (enum mechanism_use)use);
-    while (rule == NULL && next_part(&parts, &part, &part_len) && part_len < len)
-        rule = names_group(policy->names, names_find(policy->names, part, part_len))->decides;
-    return rule;
-}
-
-const struct policy_rule *policy_listed(const struct policy *policy, const char *name)
-{
-    if (policy == NULL)
-        return NULL;
-    return names_group(policy->names, names_find(policy->names, name, strlen(name)))->listed;
-}
-
-const struct policy_rule *policy_rule(const struct policy *policy, size_t index)
-{
-    return policy != NULL && index < policy->rule_count ? &policy->rule[index].shown : NULL;
-}
-
-void policy_count(const struct policy *policy, struct policy_counts *counts)
-{
-    *counts = policy != NULL ? policy->counts : (struct policy_counts){0};
 }

@@ -52,7 +52,8 @@ static uint64_t mechanism_of(enum what what, uint64_t number, uint64_t signature
     const struct digest *hash = what == IS_HASH || what == IS_DIGEST ? digest_find(number) : NULL;
     if (what == IS_KDF)
         return number < sizeof kdfs / sizeof *kdfs ? kdfs[number] : NOTHING;
-    for (size_t i = 0; number != NOTHING && (what == IS_MGF || what == IS_PRF) && i < DIGESTS; i++)
+    for (size_t i = 0; number != NOTHING && (what == IS_MGF || what == IS_PRF) && i < digest_count;
+         i++)
         if (number == (what == IS_MGF ? digests[i].mgf : digests[i].prf))
             return what == IS_MGF ? digests[i].mechanism : digests[i].hmac;
     if (hash == NULL)

@@ -31,9 +31,8 @@ void settings_free(void)
     policy_free(atomic_exchange(&current_policy, NULL));
 }
 
-static void log_warning(void *context, const char *message)
+static void log_warning(const char *message)
 {
-    (void)context;
     log_write(LOG_LEVEL_WARNING, "%s", message);
 }
 
@@ -72,7 +71,7 @@ bool settings_load(struct message *message, bool heard)
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);
-    if (policy_load(&policy, config, heard ? log_warning : NULL, NULL, message) != 0) {
+    if (policy_load(&policy, config, heard ? log_warning : NULL, message) != 0) {
         config_free(config);
         return false;
     }

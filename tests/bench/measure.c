@@ -282,7 +282,7 @@ static struct policy *policy;
 
 static void prepare_policy(void)
 {
-    struct policy_sources sources = {.file = module, .file_from = "measure", .file_line = 1};
+    struct policy_sources sources = {.file = {module, "measure", "file", 1, NULL}};
     struct message message;
     if (policy_compile(&policy, &sources, &message) != 0)
         fail("policy", message.text);

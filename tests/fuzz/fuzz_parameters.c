@@ -103,7 +103,7 @@ static struct policy *compile(void)
 {
     struct policy *policy = NULL;
     struct message error;
-    struct policy_sources sources = {.list = disabled, .list_from = "fuzz", .list_line = 1};
+    struct policy_sources sources = {.list = {disabled, "fuzz", NULL, 1, NULL}};
     must(policy_compile(&policy, &sources, &error) == 0);
     return policy;
 }

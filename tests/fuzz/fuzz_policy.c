@@ -15,10 +15,12 @@ static void fuzz_must(int holds)
         abort();
 }
 
-static void fuzz_warning(void *context, const char *message)
+static size_t warnings;
+
+static void fuzz_warning(const char *message)
 {
     fuzz_must(strlen(message) < 1024);
-    ++*(size_t *)context;
+    warnings++;
 }
 
 /* Compiles, asks, prints and frees a policy, and checks what must hold of any. */
@@ -26,10 +28,9 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
 {
     struct policy *policy = NULL;
     struct message error;
-    size_t warnings = 0;
 
+    warnings = 0;
     sources->warn = fuzz_warning;
-    sources->warn_context = &warnings;
     error.text[0] = '\0';
     int rc = policy_compile(&policy, sources, &error);
     fuzz_must(warnings <= POLICY_WARNINGS_MAX + 1);
@@ -38,8 +39,8 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
         return;
     }
     /* What came is a list, so it is also a name, a key's parameters and data. */
-    fuzz_must(policy != NULL || sources->file == NULL);
-    for (size_t i = 0; i < MECHANISMS; i++) {
+    fuzz_must(policy != NULL || sources->file.text == NULL);
+    for (size_t i = 0; i < mechanism_count; i++) {
         uint64_t number = mechanisms[i].number, min = policy_min_key_bits(policy, number);
         struct key_info key = key_info_of(key_type_find(number % 80));
         key.bits = size;
@@ -48,9 +49,10 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
                   policy_denied_uses(policy, number) != 0);
         (void)policy_key(policy, number, &key, NULL);
     }
+    static struct policy_answer answer;
     for (size_t i = 0; policy_rule(policy, i); i++) {
         (void)policy_name(policy, policy_rule(policy, i)->text);
-        (void)policy_listed(policy, policy_rule(policy, i)->text);
+        fuzz_must(policy_ask(policy, policy_rule(policy, i)->text, &answer) == 0);
     }
     struct key_info key = key_info_of(key_type_find(3));
     key_info_params(&key, data, size);
@@ -81,8 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (fd < 0 || write(fd, data, size) != (ssize_t)size)
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    sources.file = path;
-    sources.file_from = "fuzz";
+    sources.file = (struct policy_rule){path, "fuzz", "file", 1, NULL};
     fuzz_policy(&sources, data, size);
     close(fd);
 #else
@@ -91,8 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (list == NULL)
         return 0;
     memcpy(list, data, size);
-    sources.list = list;
-    sources.list_from = "fuzz";
+    sources.list = (struct policy_rule){list, "fuzz", NULL, 1, NULL};
     fuzz_policy(&sources, list, size);
     free(list);
 #endif

@@ -22,9 +22,9 @@ int main(int argc, char **argv)
     list[fread(list, 1, sizeof list - 1, list_file)] = '\0';
     fclose(list_file);
 
-    struct policy_sources sources = {.list = list, .list_from = argv[1], .list_line = 1};
+    struct policy_sources sources = {.list = {list, argv[1], NULL, 1, NULL}};
     if (strstr(argv[1], ".list") == NULL)
-        sources = (struct policy_sources){.file = argv[1], .file_from = "argument", .file_line = 1};
+        sources = (struct policy_sources){.file = {argv[1], "argument", "file", 1, NULL}};
     if (policy_compile(&policy, &sources, &error) != 0) {
         fprintf(stderr, "%s\n", error.text);
         return 2;

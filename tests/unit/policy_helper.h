@@ -18,9 +18,8 @@ static struct message policy_error;
 static char policy_warnings[16384];
 static size_t policy_warnings_count;
 
-static inline void keep_warning(void *context, const char *message)
+static inline void keep_warning(const char *message)
 {
-    (void)context;
     policy_warnings_count++;
     strncat(policy_warnings, message, sizeof policy_warnings - strlen(policy_warnings) - 2);
     strcat(policy_warnings, "\n");
@@ -30,12 +29,9 @@ static inline void keep_warning(void *context, const char *message)
 static inline int policy_try(struct policy **policy, const char *list, const char *path,
                              int64_t now_s)
 {
-    struct policy_sources sources = {.list = list,
-                                     .list_from = "proxy.module",
-                                     .list_line = 7,
-                                     .file = path,
-                                     .file_from = "proxy.module",
-                                     .file_line = 8,
+    static const char key[] = "x-disabled-algorithms-file";
+    struct policy_sources sources = {.list = {list, "proxy.module", NULL, 7, NULL},
+                                     .file = {path, "proxy.module", key, 8, NULL},
                                      .now_s = now_s,
                                      .warn = keep_warning};
 
@@ -88,7 +84,7 @@ static inline void refuses(const char *list, const char *text, const char *shoul
 /* The number of a mechanism that the table has. */
 static inline uint64_t ckm(const char *name)
 {
-    for (size_t i = 0; i < MECHANISMS; i++)
+    for (size_t i = 0; i < mechanism_count; i++)
         if (has_name(mechanisms[i].names, name, strlen(name)))
             return mechanisms[i].number;
     ck_abort_msg("no %s in the table", name);

@@ -161,7 +161,7 @@ TEST(what_has_no_effect_says_why)
         ck_assert_msg(why != NULL && strstr(why, items[i][1]) != NULL, "%s: %s", list, why);
         ck_assert_uint_eq(count_of(policy).no_effect, 1);
         ck_assert(!policy_looks_at_keys_of(policy, NO_MECHANISM));
-        for (size_t j = 0; j < MECHANISMS; j++) {
+        for (size_t j = 0; j < mechanism_count; j++) {
             const struct policy_rule *rule = denied(policy, mechanisms[j].number);
             if (rule != NULL && rule != policy_rule(policy, 0))
                 ck_abort_msg("%s denies %s", list, mechanisms[j].names);

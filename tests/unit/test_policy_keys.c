@@ -220,7 +220,7 @@ TEST(a_curve_is_denied_by_each_of_its_names_and_in_every_form)
 /* Two curves of one order are one if the parameters are spelled out. */
 TEST(a_twin_in_explicit_parameters_is_no_way_out)
 {
-    for (size_t i = 0; i < CURVES; i++) {
+    for (size_t i = 0; i < curve_count; i++) {
         if (!has_name(curves[i].names, "brainpoolP256r1", strlen("brainpoolP256r1")))
             continue;
         struct policy *policy = policy_of("brainpoolP256t1", NULL);

@@ -93,11 +93,11 @@ TEST(the_rule_that_denies_is_the_first_and_tells_its_origin)
 
 TEST(a_mechanism_is_denied_by_its_own_name_and_no_other_with_it)
 {
-    for (size_t i = 0; i < MECHANISMS; i++) {
+    for (size_t i = 0; i < mechanism_count; i++) {
         char list[64];
         struct policy *policy =
             policy_of(mechanism_name(mechanisms[i].number, list, sizeof list), NULL);
-        for (size_t j = 0; j < MECHANISMS; j++)
+        for (size_t j = 0; j < mechanism_count; j++)
             if ((denied(policy, mechanisms[j].number) != NULL) != (i == j))
                 ck_abort_msg("%s and %s", mechanisms[i].names, mechanisms[j].names);
         ck_assert_uint_eq(policy_denied_uses(policy, mechanisms[i].number), FOR_ANY);
@@ -162,7 +162,6 @@ TEST(no_policy_permits_everything)
     key.bits = 1;
     ck_assert_ptr_null(denied(NULL, 0x210));
     ck_assert_ptr_null(policy_name(NULL, "MD5"));
-    ck_assert_ptr_null(policy_listed(NULL, "MD5"));
     ck_assert_ptr_null(policy_key(NULL, 0, &key, NULL));
     ck_assert_ptr_null(policy_digest_info(NULL, (const uint8_t *)"", 0));
     ck_assert_uint_eq(policy_min_key_bits(NULL, 0), 0);
@@ -197,23 +196,23 @@ TEST(every_mechanism_of_nss_is_in_the_table_with_its_value)
 
 TEST(no_number_and_no_name_of_a_mechanism_stands_twice)
 {
-    for (size_t i = 0; i < MECHANISMS; i++) {
+    for (size_t i = 0; i < mechanism_count; i++) {
         const char *name = NULL;
         size_t len;
         ck_assert_ptr_eq(mechanism_find(mechanisms[i].number), &mechanisms[i]);
         ck_assert_msg(strncmp(mechanisms[i].names, "CKM_", 4) == 0, "%s", mechanisms[i].names);
         ck_assert(mechanisms[i].uses != 0);
         while (next_name(mechanisms[i].names, &name, &len))
-            for (size_t j = 0; j < MECHANISMS && strncmp(name, "CKM_", 4) == 0; j++)
+            for (size_t j = 0; j < mechanism_count && strncmp(name, "CKM_", 4) == 0; j++)
                 if (has_name(mechanisms[j].names, name, len) != (i == j))
                     ck_abort_msg("%s and %s", mechanisms[i].names, mechanisms[j].names);
     }
-    ck_assert_uint_ge(MECHANISMS, 560);
+    ck_assert_uint_ge(mechanism_count, 560);
 }
 
 TEST(generators_are_known_by_their_keys)
 {
-    for (size_t i = 0; i < KEY_TYPES; i++) {
+    for (size_t i = 0; i < key_type_count; i++) {
         ck_assert_ptr_eq(key_type_find(key_types[i].number), &key_types[i]);
         for (size_t j = 0; j < GENERATORS_MAX; j++) {
             uint64_t generator = key_types[i].generators[j];
@@ -230,19 +229,19 @@ TEST(generators_are_known_by_their_keys)
 /* It tells curves apart, but not a curve from its twin in other coordinates. */
 TEST(curves_of_one_order_are_twins)
 {
-    for (size_t i = 0; i < CURVES; i++)
+    for (size_t i = 0; i < curve_count; i++)
         for (size_t j = 0; j < i; j++) {
             const char *one = strpbrk(curves[i].names, "0123456789");
             const char *other = strpbrk(curves[j].names, "0123456789");
             if (strcmp(curves[i].order, curves[j].order) == 0)
                 ck_assert_int_eq(strncmp(one, other, 3), 0);
         }
-    ck_assert_uint_ge(CURVES, 78);
+    ck_assert_uint_ge(curve_count, 78);
 }
 
 TEST(digests_name_mechanisms_that_are_made_of_them)
 {
-    for (size_t i = 0; i < DIGESTS; i++) {
+    for (size_t i = 0; i < digest_count; i++) {
         const struct digest *digest = &digests[i];
         const char *atom = strchr(mechanism_find(digest->mechanism)->names, '|') + 1;
         const uint64_t made[] = {digest->rsa, digest->pss, digest->ml_dsa, digest->slh_dsa};

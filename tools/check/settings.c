@@ -65,9 +65,8 @@ void check_settings(void)
     report_add(MARK_OK, "configuration", "other keys have the default, see p11-proxy.module(5)");
 }
 
-static void hear_warning(void *unused, const char *message)
+static void hear_warning(const char *message)
 {
-    (void)unused;
     report_add(MARK_NOTE, "policy",
                "%s\n"
                "remove it, or correct it if it was meant to refuse something",
@@ -77,26 +76,25 @@ static void hear_warning(void *unused, const char *message)
 void check_policy(void)
 {
     const struct config *config = checked.config;
-    const struct policy_rule *rule;
+    struct policy_counts counts;
     struct policy *policy; /* until the program ends */
     struct message message;
-    size_t items = 0, idle = 0;
     if (config->disabled_algorithms_file != NULL)
         check_writers("policy", "the list of algorithms", config->disabled_algorithms_file);
-    if (policy_load(&policy, config, hear_warning, NULL, &message) != 0) {
+    if (policy_load(&policy, config, hear_warning, &message) != 0) {
         report_mistake("policy", message.text);
         return;
     }
-    for (; (rule = policy_rule(policy, items)) != NULL; items++)
-        idle += rule->no_effect != NULL;
+    policy_count(policy, &counts);
     bool is_audit = policy_is_audit(policy);
     if (policy == NULL)
         report_add(MARK_OK, "policy", "no algorithm is disabled");
     else
-        report_add(is_audit || idle > 0 ? MARK_NOTE : MARK_OK, "policy",
+        report_add(is_audit || counts.no_effect > 0 ? MARK_NOTE : MARK_OK, "policy",
                    "items in the policy: %zu, without effect here: %zu%s\n"
                    "p11-proxy policy shows what each denies, or why it denies nothing",
-                   items, idle, is_audit ? "; x-policy is audit, so nothing is refused" : "");
+                   counts.items, counts.no_effect,
+                   is_audit ? "; x-policy is audit, so nothing is refused" : "");
 }
 
 /* Whether the processor says that it is a virtual one; on ARM and others the device tree does. */
