@@ -5,15 +5,6 @@
 #include "state/sessions.h"
 #include "state/settings.h"
 
-static void note_key_changed(CK_SESSION_HANDLE session)
-{
-    struct slot *slot = session_slot(session);
-    if (slot != NULL)
-        slot_invalidate(slot, SLOT_KEY_CHANGED);
-    else
-        slots_invalidate(SLOT_KEY_CHANGED);
-}
-
 /* clang-format off */
 /*
  * own_C_Sign() and so on: each row as a function. The target is called through its table only, which has no empty entry.
@@ -40,6 +31,11 @@ static void note_key_changed(CK_SESSION_HANDLE session)
 
 #define BEFORE_CALL()
 #define AFTER_CALL()
+
+#define BEFORE_SEED()
+#define AFTER_SEED()                                                                               \
+    if (rv == CKR_OK)                                                                              \
+        session_invalidate(hSession, SLOT_SEEDED);
 
 #define BEFORE_LOGIN(user_type) rv = login_begin(hSession, user_type);
 #define AFTER_LOGIN(user_type)  login_end(hSession, user_type, rv);
@@ -70,7 +66,7 @@ static void note_key_changed(CK_SESSION_HANDLE session)
 
 #define BEFORE_EDIT(object, template, count)                                                       \
     BEFORE_WITH_POLICY(rv = guard_template(GUARDED(.used = object, .templates = {template}, .counts = {count}));)
-#define AFTER_EDIT(object, template, count) note_key_changed(hSession);
+#define AFTER_EDIT(object, template, count) session_invalidate(hSession, SLOT_KEY_CHANGED);
 
 #define ALWAYS ((void *)1)
 #define NEVER  NULL

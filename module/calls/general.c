@@ -205,8 +205,7 @@ static CK_RV start(const struct p11_functions *functions, void *callers)
 /* Forgets all of this initialisation. The filler's thread is gone, and no random call is in flight. */
 static void forget(void)
 {
-    sessions_close_begin(NULL);
-    sessions_close_end();
+    sessions_forget(NULL);
     fill_sessions_forget();
     slots_forget();
     guard_reports_end();

@@ -81,14 +81,13 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     if (!call_begin())
         return source_forward(functions, NULL, handle, buf, len_bytes);
 
+    unsigned number;
     struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
     bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
                   atomic_load(&slot->health) == HEALTH_FAILED;
     struct pool *pool = !failed && small && slot != NULL ? pool_of(functions, slot) : NULL;
-    const struct session *before = session_find(handle);
-    bool reads_ahead = pool != NULL && before != NULL &&
-                       atomic_load(&before->generation) == atomic_load(&slot->generation);
+    bool reads_ahead = pool != NULL && session_pooled_slot(handle, &number) != NULL;
     CK_RV rv = CKR_DEVICE_ERROR;
     if (pool != NULL) {
         rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
@@ -144,24 +143,4 @@ CK_RV own_C_GenerateRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pRandomData,
             return mixed(CKR_OK, pRandomData, ulRandomLen);
     }
     return from_token(hSession, pRandomData, ulRandomLen, small, functions);
-}
-
-CK_RV own_C_SeedRandom(CK_SESSION_HANDLE hSession, CK_BYTE_PTR pSeed, CK_ULONG ulSeedLen,
-                       const struct p11_functions *functions)
-{
-    hSession = fill_session_hide(hSession);
-    struct in_call_place *place = in_call_place(hSession);
-    unsigned calls = in_call_begin(place, hSession);
-    CK_RV rv = functions->C_SeedRandom(hSession, pSeed, ulSeedLen);
-    in_call_end(place, calls);
-    struct slot *slot = session_slot(hSession);
-    if (rv != CKR_OK)
-        session_note_code(hSession, rv);
-    else if (slot == NULL)
-        slots_invalidate(SLOT_SEEDED);
-    else {
-        slot_invalidate(slot, SLOT_SEEDED);
-        count_pool(slot);
-    }
-    return rv;
 }

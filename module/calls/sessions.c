@@ -36,7 +36,7 @@ CK_RV own_C_OpenSession(CK_SLOT_ID slotID, CK_FLAGS flags, CK_VOID_PTR pApplicat
 /* After a close. The slot's last session takes the login with it. */
 static void note_closed(struct slot *slot, bool last)
 {
-    bool logged_out = last && atomic_load(&slot->logged_in);
+    bool logged_out = last && atomic_load(&slot->login) != NO_LOGIN;
     slot_invalidate(slot, logged_out ? SLOT_LAST_SESSION_CLOSED : SLOT_SESSION_CLOSED);
     if (logged_out)
         count_pool(slot);
@@ -72,9 +72,8 @@ CK_RV own_C_CloseAllSessions(CK_SLOT_ID slotID, const struct p11_functions *func
     if (slot == NULL)
         return functions->C_CloseAllSessions(slotID);
     fill_session_suspend(slot);
-    sessions_close_begin(slot);
     CK_RV rv = functions->C_CloseAllSessions(slotID);
-    sessions_close_end();
+    sessions_forget(slot);
     note_closed(slot, /* last= */ true);
     fill_session_resume();
     slot_note_code(slot, rv);
@@ -92,18 +91,14 @@ CK_RV login_begin(CK_SESSION_HANDLE session, CK_USER_TYPE user_type)
 
 void login_end(CK_SESSION_HANDLE session, CK_USER_TYPE user_type, CK_RV rv)
 {
-    struct slot *slot = session_slot(session);
-    enum slot_event event = user_type == NO_USER  ? SLOT_LOGGED_OUT
-                            : user_type == CKU_SO ? SLOT_SO_LOGGED_IN
-                                                  : SLOT_LOGGED_IN;
+    /* Of a session that is not known: on all slots but one a user may still be logged in. */
+    enum slot_event event = user_type == CKU_SO ? SLOT_SO_LOGGED_IN
+                            : user_type == NO_USER && session_slot(session) != NULL
+                                ? SLOT_LOGGED_OUT
+                                : SLOT_LOGGED_IN;
     /* A context-specific login belongs to one operation and changes no login state. */
-    bool changes = rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC;
-    if (changes && slot != NULL) {
-        slot_invalidate(slot, event);
-        count_pool(slot);
-    } else if (changes)
-        /* On all slots but one a user may still be logged in. */
-        slots_invalidate(event == SLOT_LOGGED_OUT ? SLOT_LOGGED_IN : event);
+    if (rv == CKR_OK && user_type != CKU_CONTEXT_SPECIFIC)
+        session_invalidate(session, event);
     if (user_type == CKU_SO && !is_recursive())
         fill_session_resume();
 }

@@ -218,7 +218,7 @@ int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
     bool is_open = s->handle != CK_INVALID_HANDLE;
     int64_t wait_ns = s->retry_at_ns - clock_exact_ns();
     if (wait_ns <= 0) {
-        bool may = atomic_load(&slot->sessions) != 0 && !atomic_load(&slot->so_logged_in) &&
+        bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
                    (is_open || has_room(slot));
         wait_ns = may && begin_work_locked(s, !is_open) ? 0 : LOOK_AGAIN_AFTER_NS;
     }

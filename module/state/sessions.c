@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "state/counters.h"
 #include "state/init_state.h"
 #include "state/memory.h"
 
@@ -12,7 +13,7 @@ enum { PLACES = 1 << 16, WINDOW = 32, NEIGHBOURS = 16, WORDS = PLACES / 64 + 1 }
 
 struct sessions {
     pthread_mutex_t lock; /* guards changes */
-    atomic_uint closings_begun, closings_ended;
+    atomic_uint closings;
     uint64_t taken[WORDS]; /* a bit for each place */
     struct session places[PLACES + WINDOW];
 };
@@ -81,7 +82,7 @@ static struct slot *remove_locked(struct session *session)
 
 unsigned sessions_closings(void)
 {
-    return atomic_load(&state->closings_ended);
+    return atomic_load(&state->closings);
 }
 
 static void add_locked(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest_info)
@@ -107,8 +108,7 @@ void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest
     struct session *stale = find(handle);
     if (stale != NULL)
         remove_locked(stale);
-    if (slot != NULL && handle != CK_INVALID_HANDLE &&
-        atomic_load(&state->closings_begun) == closings)
+    if (slot != NULL && handle != CK_INVALID_HANDLE && atomic_load(&state->closings) == closings)
         add_locked(handle, slot, digest_info);
     pthread_mutex_unlock(&state->lock);
 }
@@ -127,10 +127,10 @@ struct slot *session_closed(CK_SESSION_HANDLE handle, bool *last)
     return slot;
 }
 
-void sessions_close_begin(struct slot *slot)
+void sessions_forget(const struct slot *slot)
 {
     pthread_mutex_lock(&state->lock);
-    atomic_fetch_add(&state->closings_begun, 1);
+    atomic_fetch_add(&state->closings, 1);
     for (size_t word = 0; word < WORDS; word++) {
         for (uint64_t taken = state->taken[word]; taken != 0; taken &= taken - 1) {
             struct session *session = &state->places[word * 64 + (size_t)__builtin_ctzll(taken)];
@@ -139,11 +139,6 @@ void sessions_close_begin(struct slot *slot)
         }
     }
     pthread_mutex_unlock(&state->lock);
-}
-
-void sessions_close_end(void)
-{
-    atomic_fetch_add(&state->closings_ended, 1);
 }
 
 bool session_is_gone(CK_RV rv)
@@ -174,6 +169,17 @@ void session_set_operating(struct session *session, bool operating)
 __attribute__((noinline)) void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv)
 {
     slot_note_code(session_slot(handle), rv);
+}
+
+void session_invalidate(CK_SESSION_HANDLE handle, enum slot_event event)
+{
+    struct slot *slot = session_slot(handle);
+    if (slot == NULL) {
+        slots_invalidate(event);
+        return;
+    }
+    slot_invalidate(slot, event);
+    count_pool(slot);
 }
 
 struct in_call_place *in_call_places;

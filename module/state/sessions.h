@@ -28,7 +28,7 @@ struct slot *session_slot(CK_SESSION_HANDLE handle);
  * may have ended it. Threads with different sessions get different numbers, mostly. Any thread, no lock. */
 struct slot *session_pooled_slot(CK_SESSION_HANDLE handle, unsigned *number);
 
-/* How many calls that close many sessions have ended. To be read before the token opens a session. */
+/* How often sessions_forget() was called. To be read before the token opens a session. */
 unsigned sessions_closings(void);
 
 /*
@@ -43,9 +43,8 @@ void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest
  * NULL if it was not known. *last says whether it was the slot's last one. Any thread. */
 struct slot *session_closed(CK_SESSION_HANDLE handle, bool *last);
 
-/* Around the call that closes all of a slot (NULL: of all slots): forgets them. Any thread. */
-void sessions_close_begin(struct slot *slot);
-void sessions_close_end(void);
+/* After the call that closes all of a slot (NULL: of all slots): forgets them. Any thread. */
+void sessions_forget(const struct slot *slot);
 
 /* True after such an answer to C_CloseSession: the session is no more. */
 bool session_is_gone(CK_RV rv);
@@ -53,8 +52,9 @@ bool session_is_gone(CK_RV rv);
 /* Notes that an operation began or ended on the session (NULL is fine), and counts it for its slot. No lock. */
 void session_set_operating(struct session *session, bool operating);
 
-/* The token answered rv, not CKR_OK, to a call on that session: what it tells of is made invalid. */
+/* slot_note_code() and slot_invalidate() for the session's slot; without one, the event is taken to be on all. */
 void session_note_code(CK_SESSION_HANDLE handle, CK_RV rv);
+void session_invalidate(CK_SESSION_HANDLE handle, enum slot_event event);
 
 /* Hints of which sessions are in a call, so that the filler stays out of the application's way. */
 enum { IN_CALL_PLACES = 64 };

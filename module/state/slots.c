@@ -23,17 +23,16 @@ IN_WIPED_MEMORY(state, 1)
 static struct pool *made[SLOTS_MAX];
 
 /* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
-enum { POOL_STAYS = -1 };
-enum login { LOGIN_STAYS, NO_LOGIN, LOGIN_OF_USER, LOGIN_OF_SO, LOGIN_OF_EITHER };
+enum { POOL_STAYS = -1, LOGIN_STAYS = -1 };
 
 struct effect {
-    int pool;         /* enum pool_drop */
-    bool keys;        /* what is known of keys */
-    bool sessions;    /* no session is served until the token has answered for it */
-    bool token;       /* whether it has a generator */
-    bool sizes;       /* what was learned of its calls */
-    bool retry;       /* a token that failed may be asked again at once */
-    enum login login; /* who is logged in now */
+    int pool;      /* enum pool_drop */
+    bool keys;     /* what is known of keys */
+    bool sessions; /* no session is served until the token has answered for it */
+    bool token;    /* whether it has a generator */
+    bool sizes;    /* what was learned of its calls */
+    bool retry;    /* a token that failed may be asked again at once */
+    int login;     /* enum slot_login: who is logged in now */
 };
 
 /* clang-format off */
@@ -43,7 +42,7 @@ static const struct effect effects[SLOT_EVENTS] = {
     [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_USER},
     [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_SO},
     [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    true,  false, false, false, true,  NO_LOGIN},
-    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         false, false, false, false, false, LOGIN_OF_EITHER},
+    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         false, false, false, false, false, LOGIN_OF_USER},
     [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
     [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, true,  false, false, false, true,  NO_LOGIN},
     [SLOT_KEY_CHANGED]       = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
@@ -68,9 +67,7 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
     if (effect->token)
         atomic_store(&slot->generator, GENERATOR_UNKNOWN);
     if (effect->login != LOGIN_STAYS)
-        atomic_store(&slot->logged_in, effect->login != NO_LOGIN);
-    if (effect->login != LOGIN_STAYS && effect->login != LOGIN_OF_EITHER)
-        atomic_store(&slot->so_logged_in, effect->login == LOGIN_OF_SO);
+        atomic_store(&slot->login, (unsigned)effect->login);
     /* Last, so that a fetch that begins after the drop finds all else as it is now. */
     if (effect->pool != POOL_STAYS && pool != NULL && !keeps)
         pool_drop(pool, (enum pool_drop)effect->pool);
@@ -144,7 +141,7 @@ struct slot *slot_add(CK_SLOT_ID id)
         slot = &state->slots[count];
         slot->id = id;
         slot->number = count;
-        atomic_store(&slot->logged_in, atomic_load(&state->login_assumed));
+        atomic_store(&slot->login, atomic_load(&state->login_assumed) ? LOGIN_OF_USER : NO_LOGIN);
         atomic_store_explicit(&state->count, count + 1, memory_order_release);
     }
     pthread_mutex_unlock(&state->lock);

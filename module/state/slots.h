@@ -17,6 +17,9 @@ enum slot_generator {
     GENERATOR_PRESENT
 };
 
+/* Who may be logged in. While the SO is, no read-only session can be opened. */
+enum slot_login { NO_LOGIN, LOGIN_OF_USER, LOGIN_OF_SO };
+
 /*
  * A slot's entry stays where it is as long as the module is loaded. The versions are counters: what was
  * learned is kept with the version of that time beside it, and is invalid if the two differ.
@@ -34,8 +37,7 @@ struct slot {
     atomic_ulong most_sessions;  /* ulMaxSessionCount, read with generator */
     atomic_uint health;          /* enum health_verdict */
     atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
-    atomic_bool logged_in;       /* a user or the SO may be logged in */
-    atomic_bool so_logged_in;    /* then no read-only session can be opened */
+    atomic_uint login;           /* enum slot_login */
     atomic_uint sessions;        /* the application's, */
     atomic_uint operations;      /* and the operations that they have open */
 };

@@ -25,6 +25,7 @@ EXPORT_UNLESS_PLAIN CK_RV C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERS
 
 /* What functions.def says of a call. */
 #define NOTE_CALL()           .part = NO_PART
+#define NOTE_SEED()           .part = NO_PART
 #define NOTE_LOGIN(user_type) .part = NO_PART
 #define NOTE_MECH(what_for, ...)                                                                   \
     .part = BEGINS, .purpose = (what_for)&OPERATIONS, .mechanism = pMechanism, .with = {__VA_ARGS__}
