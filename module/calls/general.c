@@ -89,7 +89,7 @@ bool module_prepare(void)
     struct message unheard;
     if (!prepared || !memory_is_mapped())
         return false;
-    if (!target_is_loaded() && init_change_begin(NOT_INITIALIZED) == CHANGE_BEGUN) {
+    if (target_loaded.handle == NULL && init_change_begin(NOT_INITIALIZED) == CHANGE_BEGUN) {
         load_target(&unheard, /* heard= */ false);
         init_change_end(NOT_INITIALIZED);
     }

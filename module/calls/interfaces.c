@@ -64,14 +64,14 @@ CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
 CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulCount,
                              const struct p11_functions *functions)
 {
-    size_t count;
     CK_ULONG kept = 0;
     (void)functions;
     if (pulCount == NULL)
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    const CK_INTERFACE *targets = target_interfaces(&count);
+    const CK_INTERFACE *targets = target_loaded.interfaces;
+    size_t count = target_loaded.interfaces_count;
     CK_ULONG room = pInterfacesList != NULL ? *pulCount : 0;
     /* A target that has no getter for interfaces has one: its list from C_GetFunctionList. */
     for (size_t i = 0; i < count || (i == 0 && count == 0); i++) {
@@ -102,12 +102,12 @@ CK_RV own_C_GetInterface(CK_UTF8CHAR_PTR pInterfaceName, CK_VERSION_PTR pVersion
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    if (target_get_interface() != NULL) {
-        rv = target_get_interface()(pInterfaceName, pVersion, &interface, flags);
+    if (target_loaded.interface != NULL) {
+        rv = target_loaded.interface(pInterfaceName, pVersion, &interface, flags);
         /* The default, if that is a vendor's: then the standard one. */
         if (rv == CKR_OK && interface != NULL && pInterfaceName == NULL &&
             leads_past_policy(interface))
-            rv = target_get_interface()(standard_name, pVersion, &interface, flags);
+            rv = target_loaded.interface(standard_name, pVersion, &interface, flags);
         interface = rv == CKR_OK && interface != NULL ? offered(interface) : NULL;
     } else if (is_plain(pInterfaceName, pVersion, flags))
         interface = own_interface(0, 0);

@@ -110,47 +110,34 @@ static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
            policy_min_key_bits(policy, type) == BITS_UNKNOWN;
 }
 
-/* The whole list in one piece, so that what is counted is what is copied, without what is hidden. *shown is the caller's
- * to free(). */
-static CK_RV fetch_shown(const struct policy *policy, const struct p11_functions *functions,
-                         CK_SLOT_ID slot, CK_MECHANISM_TYPE **shown, CK_ULONG *count)
-{
-    enum { MORE = 64 }; /* of a token whose list grows while it is asked */
-    CK_ULONG room = 0, kept = 0;
-    CK_RV rv = functions->C_GetMechanismList(slot, NULL, &room);
-    if (rv != CKR_OK)
-        return rv;
-    room += MORE;
-    *count = room;
-    *shown = calloc(room, sizeof **shown);
-    if (*shown == NULL)
-        return CKR_HOST_MEMORY;
-    rv = functions->C_GetMechanismList(slot, *shown, count);
-    /* There may be tokens that count more than they wrote. */
-    for (CK_ULONG i = 0; rv == CKR_OK && i < *count && i < room; i++)
-        if (!is_hidden(policy, (*shown)[i]))
-            (*shown)[kept++] = (*shown)[i];
-    *count = kept;
-    return rv;
-}
-
 CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanismList,
                              CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
+    enum { MORE = 64 }; /* of a token whose list grows while it is asked */
     const struct policy *policy = enforced_policy();
-    CK_MECHANISM_TYPE *shown = NULL;
-    CK_ULONG count = 0;
-    bool forwards = policy == NULL || pulCount == NULL;
-    CK_RV rv = forwards ? functions->C_GetMechanismList(slotID, pMechanismList, pulCount)
-                        : fetch_shown(policy, functions, slotID, &shown, &count);
+    bool filters = policy != NULL && pulCount != NULL;
+    CK_ULONG count = 0, kept = 0;
+    CK_RV rv = functions->C_GetMechanismList(slotID, filters ? NULL : pMechanismList,
+                                             filters ? &count : pulCount);
     slot_note_code(slot_find(slotID), rv);
-    if (!forwards && rv == CKR_OK) {
-        if (pMechanismList != NULL && *pulCount < count)
+    if (!filters || rv != CKR_OK)
+        return rv;
+    /* The whole list in one piece, so that what is counted is what is copied, without what is hidden. */
+    CK_ULONG room = count += MORE;
+    CK_MECHANISM_TYPE *shown = calloc(room, sizeof *shown);
+    rv = shown != NULL ? functions->C_GetMechanismList(slotID, shown, &count) : CKR_HOST_MEMORY;
+    if (rv == CKR_OK) {
+        /* There may be tokens that count more than they wrote. */
+        for (CK_ULONG i = 0; i < count && i < room; i++)
+            if (!is_hidden(policy, shown[i]))
+                shown[kept++] = shown[i];
+        if (pMechanismList != NULL && *pulCount < kept)
             rv = CKR_BUFFER_TOO_SMALL;
         else if (pMechanismList != NULL)
-            memcpy(pMechanismList, shown, count * sizeof *shown);
-        *pulCount = count;
+            memcpy(pMechanismList, shown, kept * sizeof *shown);
+        *pulCount = kept;
     }
+    slot_note_code(slot_find(slotID), rv);
     free(shown);
     return rv;
 }

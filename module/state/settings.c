@@ -36,13 +36,13 @@ static void log_warning(const char *message)
     log_write(LOG_LEVEL_WARNING, "%s", message);
 }
 
-/* A setting in force that came from a file which cannot be read any more. NULL if there is none. */
-static const struct config_setting *out_of_reach(void)
+/* A setting that came from a file, or from one that cannot be read any more. NULL if there is none. */
+static const struct config_setting *from_file(const struct config *config, bool out_of_reach)
 {
-    for (int i = 0; i < CONFIG_KEYS; i++) {
-        const struct config_setting *setting = &settings()->settings[i];
+    for (int i = 0; config != NULL && i < CONFIG_KEYS; i++) {
+        const struct config_setting *setting = &config->settings[i];
         if (setting->from != NULL && setting->from[0] == '/' &&
-            faccessat(AT_FDCWD, setting->from, R_OK, AT_EACCESS) != 0)
+            !(out_of_reach && faccessat(AT_FDCWD, setting->from, R_OK, AT_EACCESS) == 0))
             return setting;
     }
     return NULL;
@@ -50,20 +50,24 @@ static const struct config_setting *out_of_reach(void)
 
 bool settings_load(struct message *message, bool heard)
 {
-    struct config *config;
+    struct config *config = NULL;
     struct policy *policy;
     Dl_info self = {0};
     char where[256];
-    const struct config_setting *lost = out_of_reach();
+    dladdr(&defaults, &self);
+    bool loaded = config_load(&config, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so",
+                              message) == 0;
+    const struct config_setting *lost = from_file(config, /* out_of_reach= */ false) == NULL
+                                            ? from_file(settings(), /* out_of_reach= */ true)
+                                            : NULL;
     if (lost != NULL) {
         if (heard)
             log_write(LOG_LEVEL_WARNING, "%s is out of reach: the settings of before stay in force",
                       config_origin(lost, where, sizeof where));
+        config_free(config);
         return true;
     }
-    dladdr(&defaults, &self);
-    if (config_load(&config, self.dli_fname != NULL ? self.dli_fname : "p11-proxy.so", message) !=
-        0)
+    if (!loaded)
         return false;
     /* Before the lists are read: what is to be said of them belongs where this configuration says. */
     log_configure(&config->log);

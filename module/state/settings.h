@@ -26,8 +26,8 @@ static inline const struct policy *policy_in_force(void)
 /*
  * Reads the configuration and the lists of algorithms anew and puts them in force. On failure false, with the
  * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. Returns
- * true, and the former ones stay as well, if a file that they came from cannot be read any more: then the process gave
- * up its rights, or changed its root.
+ * true, and the former ones stay as well, if a file that they came from cannot be read any more and no other has
+ * taken its place: then the process gave up its rights, or changed its root.
  * heard: warnings about the lists are logged. The caller serialises calls.
  */
 bool settings_load(struct message *message, bool heard);

@@ -34,14 +34,7 @@ static const struct p11_functions missing = {
 #include "functions.def"
 };
 
-/* The one that is loaded. One that was loaded before stays so for good, because its code may be in use. */
-static struct {
-    void *handle; /* NULL: none */
-    CK_INTERFACE *interfaces;
-    size_t interfaces_count;
-    get_interface interface;
-    const struct p11_functions *lists[TARGET_LISTS]; /* the target's own */
-} loaded;
+struct target_loaded target_loaded;
 
 /* The start of the object that address lies in, NULL if none. */
 static const void *object_of(const void *address)
@@ -74,14 +67,14 @@ static void learn_interfaces(CK_RV (*list)(CK_INTERFACE_PTR, CK_ULONG_PTR))
     if (list(NULL, &count) != CKR_OK || count == 0 || count > 1024)
         return;
     CK_ULONG room = count;
-    loaded.interfaces = calloc(room, sizeof *loaded.interfaces);
-    if (loaded.interfaces != NULL && list(loaded.interfaces, &count) == CKR_OK)
-        loaded.interfaces_count = count < room ? count : room;
+    target_loaded.interfaces = calloc(room, sizeof *target_loaded.interfaces);
+    if (target_loaded.interfaces != NULL && list(target_loaded.interfaces, &count) == CKR_OK)
+        target_loaded.interfaces_count = count < room ? count : room;
 }
 
 CK_VERSION target_list_version(unsigned number)
 {
-    const struct p11_functions *list = loaded.lists[number];
+    const struct p11_functions *list = target_loaded.lists[number];
     if (list == NULL)
         return (CK_VERSION){0, 0};
     return number == 0 && list->version.major > 2 ? (CK_VERSION){2, 40} : list->version;
@@ -95,7 +88,7 @@ static void fill_list(unsigned number)
     unsigned count = both >= 302 ? FUNCTIONS_3_2 : both >= 300 ? FUNCTIONS_3_0 : FUNCTIONS_2_40;
     void **to = (void **)&target_lists[number];
     void *const *none = (void *const *)&missing;
-    void *const *from = (void *const *)loaded.lists[number];
+    void *const *from = (void *const *)target_loaded.lists[number];
     for (unsigned i = 1; i <= FUNCTIONS_3_2; i++) {
         void *function = from != NULL && i <= count && from[i] != NULL ? from[i] : none[i];
         __atomic_store_n(&to[i], function, __ATOMIC_RELEASE);
@@ -111,10 +104,11 @@ void target_refresh(void)
 unsigned target_list_number(const void *list)
 {
     unsigned number = 0;
-    while (number < TARGET_LISTS && loaded.lists[number] != NULL && loaded.lists[number] != list)
+    while (number < TARGET_LISTS && target_loaded.lists[number] != NULL &&
+           target_loaded.lists[number] != list)
         number++;
-    if (number < TARGET_LISTS && loaded.lists[number] == NULL) {
-        loaded.lists[number] = list;
+    if (number < TARGET_LISTS && target_loaded.lists[number] == NULL) {
+        target_loaded.lists[number] = list;
         fill_list(number);
     }
     return number;
@@ -123,24 +117,24 @@ unsigned target_list_number(const void *list)
 static void learn(void *handle, CK_FUNCTION_LIST *plain)
 {
     void *list = own_symbol(handle, "C_GetInterfaceList");
-    free(loaded.interfaces);
-    memset(&loaded, 0, sizeof loaded);
-    loaded.handle = handle;
-    loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface");
-    loaded.lists[0] = (const struct p11_functions *)plain;
+    free(target_loaded.interfaces);
+    memset(&target_loaded, 0, sizeof target_loaded);
+    target_loaded.handle = handle;
+    target_loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface");
+    target_loaded.lists[0] = (const struct p11_functions *)plain;
     target_refresh();
     if (list != NULL)
         learn_interfaces((CK_RV(*)(CK_INTERFACE_PTR, CK_ULONG_PTR))list);
-    for (size_t i = 0; i < loaded.interfaces_count; i++)
-        if (target_is_standard(&loaded.interfaces[i]))
-            target_list_number(loaded.interfaces[i].pFunctionList);
+    for (size_t i = 0; i < target_loaded.interfaces_count; i++)
+        if (target_is_standard(&target_loaded.interfaces[i]))
+            target_list_number(target_loaded.interfaces[i].pFunctionList);
 }
 
 /* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
 static bool may_load(const char *path)
 {
     struct stat st;
-    return loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
+    return target_loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
 bool target_load(const char *path, char *message, size_t message_bytes)
@@ -153,7 +147,7 @@ bool target_load(const char *path, char *message, size_t message_bytes)
                  why != NULL ? why : path);
         return false;
     }
-    if (handle == loaded.handle) {
+    if (handle == target_loaded.handle) {
         dlclose(handle);
         return true;
     }
@@ -173,23 +167,7 @@ bool target_load(const char *path, char *message, size_t message_bytes)
 
 void target_unload(void)
 {
-    if (loaded.handle != NULL)
-        dlclose(loaded.handle);
-    free(loaded.interfaces);
-}
-
-bool target_is_loaded(void)
-{
-    return loaded.handle != NULL;
-}
-
-const CK_INTERFACE *target_interfaces(size_t *count)
-{
-    *count = loaded.interfaces_count;
-    return loaded.interfaces;
-}
-
-get_interface target_get_interface(void)
-{
-    return loaded.interface;
+    if (target_loaded.handle != NULL)
+        dlclose(target_loaded.handle);
+    free(target_loaded.interfaces);
 }

@@ -38,7 +38,15 @@ void target_refresh(void);
 /* When the module is unloaded, no thread calls, and the process goes on: closes the one that is loaded. */
 void target_unload(void);
 
-bool target_is_loaded(void);
+/* What is loaded. handle is NULL before. */
+typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
+extern struct target_loaded {
+    void *handle;
+    CK_INTERFACE *interfaces; /* from its own C_GetInterfaceList; */
+    size_t interfaces_count;  /* 0 if it has none */
+    get_interface interface;  /* its own C_GetInterface, NULL if it has none */
+    const struct p11_functions *lists[TARGET_LISTS]; /* its own */
+} target_loaded;
 
 /* The version that the target's list of that number claims; of number 0 never more than 2.40, because a list that
  * comes from C_GetFunctionList ends there. {0, 0}: there is no such list. */
@@ -49,12 +57,5 @@ unsigned target_list_number(const void *list);
 
 /* True for an interface of the standard, whose list this module can stand for. */
 bool target_is_standard(const CK_INTERFACE *interface);
-
-/* The target's interfaces; *count is 0 if it has no C_GetInterfaceList of its own. Valid while it is loaded. */
-const CK_INTERFACE *target_interfaces(size_t *count);
-
-/* The target's own C_GetInterface, NULL where it has none of its own. */
-typedef CK_RV (*get_interface)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-get_interface target_get_interface(void);
 
 #endif
