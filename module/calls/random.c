@@ -81,13 +81,14 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     if (!call_begin())
         return source_forward(functions, NULL, handle, buf, len_bytes);
 
-    unsigned number;
     struct slot *slot = session_slot(handle);
     unsigned generation = slot != NULL ? atomic_load(&slot->generation) : 0;
     bool failed = slot != NULL && settings()->pool && buf != NULL && len_bytes != 0 &&
                   atomic_load(&slot->health) == HEALTH_FAILED;
     struct pool *pool = !failed && small && slot != NULL ? pool_of(functions, slot) : NULL;
-    bool reads_ahead = pool != NULL && session_pooled_slot(handle, &number) != NULL;
+    const struct session *before = session_find(handle);
+    bool reads_ahead = pool != NULL && before != NULL &&
+                       atomic_load(&before->generation) == atomic_load(&slot->generation);
     CK_RV rv = CKR_DEVICE_ERROR;
     if (pool != NULL) {
         rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
