@@ -1,6 +1,8 @@
 /* test_slots.c - a slot that is broken is no matter to others, and no session is too many. */
 #include "served.h"
 
+#include <pthread.h>
+
 static void expect_words_of(CK_SESSION_HANDLE session, unsigned slot)
 {
     for (int i = 0; i < 200; i++)
@@ -56,6 +58,32 @@ TEST(tens_of_thousands_of_sessions_are_served_from_the_pool)
     EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
     for (int i = 0; i < SESSIONS; i++)
         EXPECT(fn->C_GenerateRandom(sessions[i], &byte, 1), CKR_SESSION_HANDLE_INVALID);
+}
+
+static void *close_all(void *unused)
+{
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    return unused;
+}
+
+/* _i: 0 before the token closes them; 1 after it has. The pool must not answer for what the token has closed. */
+TEST_EACH(a_session_opened_while_all_are_closed_is_open_if_the_token_says_so, 0, 2)
+{
+    pthread_t closer;
+    script("slots 2; C_CloseAllSessions: %s", _i == 0 ? "hold first" : "hold");
+    proxy_with("x-pool-max-age: 1min");
+    initialize();
+    CK_SESSION_HANDLE before = open_session(0, 0);
+    draw(before, 16, 1024);
+    ck_assert_int_eq(pthread_create(&closer, NULL, close_all, NULL), 0);
+    WAIT_UNTIL(script_held() == 1);
+    CK_SESSION_HANDLE meanwhile = open_session(0, 0), other = open_session(1, 0);
+    script_release();
+    pthread_join(closer, NULL);
+    small_draws_are_served_ahead(open_session(0, 0));
+    small_draws_are_served_ahead(other);
+    EXPECT(draw_or_fail(before, 16), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(draw_or_fail(meanwhile, 16), _i == 0 ? CKR_SESSION_HANDLE_INVALID : CKR_OK);
 }
 
 int main(void)
