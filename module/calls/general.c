@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "calls/own.h"
-#include "guard/guard.h"
 #include "random/fill_session.h"
 #include "random/filler.h"
 #include "state/counters.h"
@@ -17,26 +16,20 @@
 static bool target_has_os_locking;
 static bool watches_exit_before_target;
 
-/* Which of the two comes first tells dlclose() from exit(): the one runs the destructor and then the handlers of
- * atexit(), the other the handlers and then the destructor. */
-static bool unloads;
-static bool exits;
+/* Until exit() runs the handlers of atexit(), which it does before destructors; dlclose() runs them after. */
+static bool may_unload;
 
 static void at_exit(void)
 {
-    if (unloads || exits)
-        return;
-    exits = true;
-    if (memory_is_mapped())
+    if (may_unload && memory_is_mapped())
         fill_sessions_at_exit();
+    may_unload = false;
 }
-
-static bool prepared;
 
 /* When the module is loaded: then no other thread can call it yet. */
 __attribute__((constructor)) static void prepare(void)
 {
-    prepared = atexit(at_exit) == 0;
+    may_unload = atexit(at_exit) == 0;
 }
 
 /*
@@ -46,8 +39,7 @@ __attribute__((constructor)) static void prepare(void)
  */
 __attribute__((destructor)) static void unload(void)
 {
-    unloads = true;
-    if (exits || filler_has_pinned())
+    if (!may_unload || filler_has_pinned())
         return;
     settings_free();
     counters_free();
@@ -87,7 +79,7 @@ static bool load_target(struct message *message, bool heard)
 bool module_prepare(void)
 {
     struct message unheard;
-    if (!prepared || !memory_is_mapped())
+    if (!memory_is_mapped())
         return false;
     if (target_loaded.handle == NULL && init_change_begin(NOT_INITIALIZED) == CHANGE_BEGUN) {
         load_target(&unheard, /* heard= */ false);
@@ -208,7 +200,6 @@ static void forget(void)
     sessions_forget(NULL);
     fill_sessions_forget();
     slots_forget();
-    guard_reports_end();
     counters_end();
     target_has_os_locking = false;
 }

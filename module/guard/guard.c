@@ -1,42 +1,12 @@
 /* guard.c - asks the policy about a call's mechanism, keys and data, and reports what it refuses. */
 #include "guard/guard.h"
 
-#include <pthread.h>
-
 #include "base/log.h"
 #include "base/probes.h"
 #include "state/counters.h"
-#include "state/memory.h"
-#include "state/settings.h"
 
 /* OUTPUT_BYTES: more than any RSA key signs or encrypts. */
-enum { NAME_BYTES = 48, REPORTS_MOST = 256, OUTPUT_BYTES = 2048 };
-
-static struct reports {
-    pthread_mutex_t lock; /* guards what follows */
-    unsigned count;
-    struct report {
-        uint64_t mechanism;
-        const struct policy_rule *rule;
-    } reports[REPORTS_MOST];
-} * reports;
-IN_WIPED_MEMORY(reports, 1)
-
-/* Counts a refusal. True if it is the rule's first of that mechanism; false for those that find no place. */
-static bool is_first(uint64_t mechanism, const struct policy_rule *rule)
-{
-    unsigned i = 0;
-    pthread_mutex_lock(&reports->lock);
-    while (i < reports->count &&
-           (reports->reports[i].mechanism != mechanism || reports->reports[i].rule != rule))
-        i++;
-    bool first = i == reports->count && i < REPORTS_MOST;
-    if (first)
-        reports->reports[reports->count++] = (struct report){mechanism, rule};
-    count_refusal(i, mechanism, rule);
-    pthread_mutex_unlock(&reports->lock);
-    return first;
-}
+enum { NAME_BYTES = 48, OUTPUT_BYTES = 2048 };
 
 /* The answer to a call if that rule denies that mechanism in it (NO_MECHANISM: a key): code. CKR_OK if there is no rule
  * or the policy only audits. */
@@ -48,20 +18,13 @@ static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism,
     if (rule == NULL)
         return CKR_OK;
     PROBE(refusal, mechanism, rule->text, call->function, audit);
-    if (is_first(mechanism, rule))
+    if (count_refusal(mechanism, rule))
         log_write(audit ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s:%u: '%s' %s %s in %s", rule->file,
                   rule->line, rule->text, audit ? "would refuse" : "refuses",
                   mechanism == NO_MECHANISM ? "a key"
                                             : mechanism_name(mechanism, name, sizeof name),
                   call->function);
     return audit ? CKR_OK : code;
-}
-
-void guard_reports_end(void)
-{
-    pthread_mutex_lock(&reports->lock);
-    reports->count = 0;
-    pthread_mutex_unlock(&reports->lock);
 }
 
 const CK_FLAGS guard_purposes[USES] = {

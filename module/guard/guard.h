@@ -81,9 +81,6 @@ static inline void guard_note_operation(struct session *session, CK_FLAGS purpos
  */
 CK_RV guard_digest_info(const struct guarded_call *call, const struct p11_functions *functions);
 
-/* At the end of C_Finalize: what is refused after it is logged anew. */
-void guard_reports_end(void);
-
 /* What follows is between the files of this folder. */
 
 /*

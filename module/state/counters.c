@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,6 +37,16 @@ static struct stat described;
 /* A child must not count for its parent. */
 static atomic_bool *counting;
 IN_WIPED_MEMORY(counting, 1)
+
+static struct refusals {
+    pthread_mutex_t lock; /* guards what follows */
+    unsigned count;
+    struct refusal {
+        uint64_t mechanism;
+        const struct policy_rule *rule;
+    } of[STATISTICS_REFUSALS];
+} * refusals;
+IN_WIPED_MEMORY(refusals, 1)
 
 static struct statistics *counters(void)
 {
@@ -157,6 +168,9 @@ void counters_end(void)
     KEEP_ERRNO();
     atomic_store(counting, false);
     close_descriptor();
+    pthread_mutex_lock(&refusals->lock);
+    refusals->count = 0;
+    pthread_mutex_unlock(&refusals->lock);
 }
 
 void counters_free(void)
@@ -227,21 +241,30 @@ void count_pool(struct slot *slot)
         statistic_set(&counted->drops[i], counts.drops[i]);
 }
 
-void count_refusal(unsigned number, uint64_t mechanism, const struct policy_rule *rule)
+bool count_refusal(uint64_t mechanism, const struct policy_rule *rule)
 {
     struct statistics *all = counters();
-    if (all == NULL)
-        return;
-    statistic_add(&all->refused, 1);
-    if (number >= STATISTICS_REFUSALS)
-        return;
-    struct statistics_refusal *refusal = &all->refusals[number];
-    if (statistic_read(&refusal->times) == 0) {
-        statistic_set(&refusal->mechanism, mechanism);
-        statistic_set(&refusal->line, rule->line);
-        snprintf(refusal->file, sizeof refusal->file, "%s", rule->file);
-        snprintf(refusal->rule, sizeof refusal->rule, "%s", rule->text);
-        statistic_set(&all->refusal_count, number + 1);
+    unsigned i = 0;
+    pthread_mutex_lock(&refusals->lock);
+    while (i < refusals->count &&
+           (refusals->of[i].mechanism != mechanism || refusals->of[i].rule != rule))
+        i++;
+    bool first = i == refusals->count && i < STATISTICS_REFUSALS;
+    if (first)
+        refusals->of[refusals->count++] = (struct refusal){mechanism, rule};
+    struct statistics_refusal *shown =
+        all != NULL && i < STATISTICS_REFUSALS ? &all->refusals[i] : NULL;
+    if (first && shown != NULL) {
+        statistic_set(&shown->mechanism, mechanism);
+        statistic_set(&shown->line, rule->line);
+        snprintf(shown->file, sizeof shown->file, "%s", rule->file);
+        snprintf(shown->rule, sizeof shown->rule, "%s", rule->text);
+        statistic_set(&all->refusal_count, i + 1);
     }
-    statistic_add(&refusal->times, 1);
+    if (shown != NULL)
+        statistic_add(&shown->times, 1);
+    if (all != NULL)
+        statistic_add(&all->refused, 1);
+    pthread_mutex_unlock(&refusals->lock);
+    return first;
 }

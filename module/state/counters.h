@@ -1,7 +1,7 @@
 /* counters.h - what the module counts of itself, for p11-proxy stats to read; see statistics.h for the layout.
  *
- * Every function may be called at any time by any thread, locks nothing, and does nothing where no counters are kept:
- * before C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
+ * Every function may be called at any time by any thread, and counts nothing where no counters are kept: before
+ * C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
  */
 #ifndef P11_PROXY_COUNTERS_H
 #define P11_PROXY_COUNTERS_H
@@ -15,7 +15,8 @@
  * else; a message at debug level says why. One thread at a time. */
 void counters_begin(bool shown, uint64_t flags, const char *target);
 
-/* At the end of C_Finalize: nothing is shown any more, and the descriptor is given back if it is still ours. */
+/* At the end of C_Finalize: nothing is shown any more, the descriptor is given back if it is still ours, and every refusal
+ * is a first one again. */
 void counters_end(void);
 
 /* The lines that the slot's pool writes its draws to, for pool_create(). NULL if memory was short. */
@@ -36,9 +37,9 @@ void count_chunk(const struct slot *slot, size_t call_bytes);
 /* What the slot's pool holds, or what the health tests say, may have changed. */
 void count_pool(struct slot *slot);
 
-/* A rule of the policy refused a mechanism (or would have). number is the refusal's among those of this initialisation;
- * from STATISTICS_REFUSALS on it is counted in the sum only. Calls one at a time. */
-void count_refusal(unsigned number, uint64_t mechanism, const struct policy_rule *rule);
+/* A rule of the policy refused a mechanism (or would have). True if it is the rule's first refusal of that mechanism since
+ * C_Initialize, counters or not; false for those after STATISTICS_REFUSALS others, which only the sum counts. */
+bool count_refusal(uint64_t mechanism, const struct policy_rule *rule);
 
 /* When the module is unloaded, and no thread counts any more. */
 void counters_free(void);

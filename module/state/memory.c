@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/wipeonfork.h"
@@ -14,26 +15,20 @@ static char *memory;
 static size_t used_bytes;
 static bool wiped_by_kernel;
 
-/* New pages, at that address or anywhere. */
-static void *map(void *at, int flags)
-{
-    return mmap(at, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags,
-                /* fd= */ -1, 0);
-}
-
 static void wipe_in_child(void)
 {
     if (memory != NULL)
-        map(memory, MAP_FIXED);
+        memset(memory, 0, used_bytes);
 }
 
 /* Only once, so that a part is never missing while another is there. */
 static void map_memory(void)
 {
-    void *mapped;
+    void *mapped = MAP_FAILED;
     wiped_by_kernel = wipeonfork_map(&mapped, MAPPED_BYTES) == 0;
-    if (!wiped_by_kernel)
-        mapped = pthread_atfork(NULL, NULL, wipe_in_child) == 0 ? map(NULL, 0) : MAP_FAILED;
+    if (!wiped_by_kernel && pthread_atfork(NULL, NULL, wipe_in_child) == 0)
+        mapped = mmap(NULL, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                      /* fd= */ -1, 0);
     memory = mapped != MAP_FAILED ? mapped : NULL;
 }
 
