@@ -34,8 +34,7 @@ static CK_INTERFACE *own_interface(unsigned number, CK_FLAGS flags)
 /* A vendor's interface leads past the policy, since what its functions take is not known. */
 static bool leads_past_policy(const CK_INTERFACE *targets)
 {
-    const struct policy *policy = policy_in_force();
-    return policy != NULL && !policy_is_audit(policy) && !target_is_standard(targets);
+    return policy_enforced() != NULL && !target_is_standard(targets);
 }
 
 /* What stands for one of the target's interfaces: one of ours, or itself. NULL if it is not offered. */

@@ -96,13 +96,6 @@ CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen
     return rv;
 }
 
-/* The policy that hides mechanisms; NULL if none does. */
-static const struct policy *enforced_policy(void)
-{
-    const struct policy *policy = policy_in_force();
-    return policy_is_audit(policy) ? NULL : policy;
-}
-
 /* Mechanisms that no key is left for are as good as denied. */
 static bool is_hidden(const struct policy *policy, CK_MECHANISM_TYPE type)
 {
@@ -114,7 +107,7 @@ CK_RV own_C_GetMechanismList(CK_SLOT_ID slotID, CK_MECHANISM_TYPE_PTR pMechanism
                              CK_ULONG_PTR pulCount, const struct p11_functions *functions)
 {
     enum { MORE = 64 }; /* of a token whose list grows while it is asked */
-    const struct policy *policy = enforced_policy();
+    const struct policy *policy = policy_enforced();
     bool filters = policy != NULL && pulCount != NULL;
     CK_ULONG count = 0, kept = 0;
     CK_RV rv = functions->C_GetMechanismList(slotID, filters ? NULL : pMechanismList,
@@ -158,7 +151,7 @@ static CK_ULONG unit_bits(CK_MECHANISM_TYPE type)
 CK_RV own_C_GetMechanismInfo(CK_SLOT_ID slotID, CK_MECHANISM_TYPE type, CK_MECHANISM_INFO_PTR pInfo,
                              const struct p11_functions *functions)
 {
-    const struct policy *policy = enforced_policy();
+    const struct policy *policy = policy_enforced();
     if (policy != NULL && is_hidden(policy, type))
         return CKR_MECHANISM_INVALID;
     CK_RV rv = functions->C_GetMechanismInfo(slotID, type, pInfo);

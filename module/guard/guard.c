@@ -109,23 +109,21 @@ CK_RV guard_mechanism(const struct guarded_call *call, bool *unsure)
 
 CK_RV guard_created_key(const struct guarded_call *call)
 {
-    static CK_OBJECT_HANDLE none = CK_INVALID_HANDLE;
     struct key_info key;
     CK_RV rv = CKR_OK, code;
-    CK_OBJECT_HANDLE *made[2];
-    for (int i = 0; i < 2; i++) {
-        made[i] = call->results[i] != NULL ? call->results[i] : &none;
-        if (rv != CKR_OK || *made[i] == CK_INVALID_HANDLE ||
-            !key_read(&key, call->session, *made[i]))
+    for (int i = 0; i < 2 && rv == CKR_OK; i++) {
+        const CK_OBJECT_HANDLE *made = call->results[i];
+        if (made == NULL || *made == CK_INVALID_HANDLE || !key_read(&key, call->session, *made))
             continue;
         const struct policy_rule *rule = key_denied(call->policy, maker(call), &key, &code);
         rv = refuse(call, call->mechanism->mechanism, rule, code);
     }
     for (int i = 0; i < 2 && rv != CKR_OK; i++) {
-        if (*made[i] == CK_INVALID_HANDLE)
+        CK_OBJECT_HANDLE *made = call->results[i];
+        if (made == NULL || *made == CK_INVALID_HANDLE)
             continue;
-        target()->C_DestroyObject(call->session, *made[i]);
-        *made[i] = CK_INVALID_HANDLE;
+        target()->C_DestroyObject(call->session, *made);
+        *made = CK_INVALID_HANDLE;
     }
     return rv;
 }

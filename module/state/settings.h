@@ -23,6 +23,13 @@ static inline const struct policy *policy_in_force(void)
     return atomic_load_explicit(&current_policy, memory_order_acquire);
 }
 
+/* The same, NULL also if it only audits: then nothing is hidden. */
+static inline const struct policy *policy_enforced(void)
+{
+    const struct policy *policy = policy_in_force();
+    return policy_is_audit(policy) ? NULL : policy;
+}
+
 /*
  * Reads the configuration and the lists of algorithms anew and puts them in force. On failure false, with the
  * message, and the former ones stay, except that the log follows a configuration whose lists are wrong. Returns
