@@ -55,7 +55,6 @@ TEST(sizes_that_conditions_name_are_denied)
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         ck_assert_msg(key_denied(sizes[i].list, NULL, RSA, sizes[i].bits) == sizes[i].denied,
                       "%s: %llu", sizes[i].list, (unsigned long long)sizes[i].bits);
-    ck_assert(!denies("RSA keySize < 2048", NULL, ckm("CKM_RSA_PKCS")));
 }
 
 TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
@@ -125,24 +124,6 @@ TEST(the_smallest_key_is_raised_as_the_rules_demand)
         ck_assert_msg(policy_min_key_bits(policy, ckm(least[i].mechanism)) == least[i].bits, "%s",
                       least[i].mechanism);
     ck_assert_uint_eq(policy_min_key_bits(policy, 0x80001234), 0);
-    policy_free(policy);
-}
-
-TEST(keys_are_looked_at_where_a_rule_may_deny_one)
-{
-    struct policy *policy =
-        policy_of("RSA keySize < 2048, secp192r1, 0x80001234 keySize < 9", NULL);
-    ck_assert(policy_looks_at_keys_of(policy, ckm("CKM_RSA_PKCS")));
-    ck_assert(policy_looks_at_keys_of(policy, ckm("CKM_ECDSA")));
-    ck_assert(policy_looks_at_keys_of(policy, ckm("CKM_EDDSA")));
-    ck_assert(policy_looks_at_keys_of(policy, 0x80001235));
-    ck_assert(!policy_looks_at_keys_of(policy, ckm("CKM_AES_CBC")));
-    ck_assert(!policy_looks_at_keys_of(policy, ckm("CKM_DSA")));
-    ck_assert(!policy_looks_at_keys_of(policy, ckm("CKM_SHA256")));
-    policy_free(policy);
-    policy = policy_of("MD5", NULL);
-    ck_assert(!policy_looks_at_keys_of(policy, NO_MECHANISM) &&
-              !policy_looks_at_keys_of(policy, ckm("CKM_RSA_PKCS")));
     policy_free(policy);
 }
 
@@ -275,24 +256,6 @@ TEST(while_curves_are_ruled_an_unknown_one_is_denied)
     struct policy *policy = policy_of("EC keySize < 224", NULL);
     struct key_info key = key_info_of(key_type_find(EC));
     ck_assert_ptr_null(policy_key(policy, NO_MECHANISM, &key, NULL));
-    policy_free(policy);
-}
-
-TEST(a_parameter_set_is_denied_by_name)
-{
-    static const struct {
-        uint64_t type, set;
-        bool denied;
-    } sets[] = {{0x49, 1, 1}, {0x49, 2, 0}, {0x4a, 1, 1}, {0x4a, 3, 0}, {RSA, 1, 0}};
-    struct policy *policy = policy_of("ML-KEM-512, ml-dsa-44", NULL);
-
-    for (size_t i = 0; i < COUNT_OF(sets); i++) {
-        struct key_info key = key_info_of(key_type_find(sets[i].type));
-        key.set = sets[i].set;
-        ck_assert_int_eq(policy_key(policy, NO_MECHANISM, &key, NULL) != NULL, sets[i].denied);
-    }
-    ck_assert_ptr_null(denied(policy, ckm("CKM_ML_KEM")));
-    ck_assert(policy_looks_at_keys_of(policy, NO_MECHANISM));
     policy_free(policy);
 }
 
