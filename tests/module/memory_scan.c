@@ -55,12 +55,6 @@ static void begin_scan(void)
     ck_assert_ptr_ne(window, MAP_FAILED);
 }
 
-static void end_scan(void)
-{
-    munmap(window, WINDOW_BYTES);
-    window = NULL;
-}
-
 struct scan scan_memory(void)
 {
     struct scan found = {0};
@@ -88,7 +82,6 @@ struct scan scan_memory(void)
     }
     fclose(maps);
     close(memory);
-    end_scan();
     return found;
 }
 
@@ -100,7 +93,6 @@ struct scan scan_part(const uint8_t *start, size_t len_bytes)
     ck_assert_int_ge(memory, 0);
     scan_range(memory, (uint64_t)start, (uint64_t)start + len_bytes, &found);
     close(memory);
-    end_scan();
     return found;
 }
 
