@@ -103,7 +103,9 @@ void slot_note_code(struct slot *slot, CK_RV rv)
         break;
     case CKR_USER_ALREADY_LOGGED_IN:
     case CKR_USER_ANOTHER_ALREADY_LOGGED_IN:
-        slot_invalidate(slot, SLOT_LOGIN_FOUND);
+        /* Who is known to be logged in still is: it may be the SO. */
+        if (atomic_load(&slot->login) == NO_LOGIN)
+            slot_invalidate(slot, SLOT_LOGIN_FOUND);
         break;
     default:
         break;

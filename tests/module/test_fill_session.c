@@ -101,6 +101,7 @@ TEST_EACH(the_so_can_log_in_beside_read_write_sessions, 0, 3)
     CK_SESSION_HANDLE other;
     begin_filled("", CKF_RW_SESSION);
     EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_OK);
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_USER_ALREADY_LOGGED_IN);
     ck_assert_uint_eq(state_of(session), CKS_RW_SO_FUNCTIONS);
     draw(session, 32, 32768);
     ck_assert_uint_eq(draw_word(session).login, 2);
