@@ -142,6 +142,15 @@ def measure_sign():
         Row("... straight, 100 KB/s", "idle", "bare", "ms")]
 
 
+def measure_beside():
+    """Two threads on SoftHSM that do not wait for each other. What a second busy thread costs by itself is in both figures."""
+    plain = through("plain", SOFTHSM)
+    return in_turns(ROUNDS, sign=op("sign-beside", 0, 20_000, **plain), sign_beside=op("sign-beside", 1, 20_000, **plain),
+                    draw=op("draw-beside", 0, 1_000_000, **plain), draw_beside=op("draw-beside", 1, 1_000_000, **plain)), [
+        Row("C_Sign while a thread draws 16 bytes without pause", "sign", "sign_beside", "ns", "ratio", "<=", 1.1),
+        Row("those draws while a thread signs", "draw", "draw_beside", "ns", "ratio", "<=", 1.1)]
+
+
 def measure_start():
     plain = through("plain", SOFTHSM)
     return in_turns(ROUNDS, start=op("start", 0, 1, SOFTHSM), start_proxy=op("start", **plain),
@@ -178,7 +187,7 @@ def line_of(row, values):
 
 def main():
     every = {"ids": measure_ids, "draw": measure_draw, "threads": measure_threads, "supply": measure_supply,
-             "sign": measure_sign, "start": measure_start, "names": measure_names}
+             "sign": measure_sign, "beside": measure_beside, "start": measure_start, "names": measure_names}
     groups = [measure for name, measure in every.items() if re.search(PATTERN, name)]
     if not groups:
         sys.exit(f"figures.py: no group matches '{PATTERN}'")

@@ -43,6 +43,7 @@ static long argument, times;
 static CK_FUNCTION_LIST *fn;
 static CK_SLOT_ID slot;
 static CK_SESSION_HANDLE session;
+static CK_OBJECT_HANDLE key;
 static struct target_shared *target; /* all zero unless the scripted one is there */
 
 static _Noreturn void fail(const char *what, const char *detail)
@@ -221,7 +222,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static CK_OBJECT_HANDLE make_key(void)
+static void prepare_key(void)
 {
     CK_BBOOL yes = CK_TRUE, no = CK_FALSE;
     CK_ULONG len_bytes = 32;
@@ -230,28 +231,37 @@ static CK_OBJECT_HANDLE make_key(void)
                                {CKA_PRIVATE, &no, sizeof no},
                                {CKA_TOKEN, &no, sizeof no},
                                {CKA_VALUE_LEN, &len_bytes, sizeof len_bytes}};
-    CK_OBJECT_HANDLE key;
+    prepare();
     must("C_GenerateKey", fn->C_GenerateKey(session, &mechanism, template,
                                             sizeof template / sizeof *template, &key));
-    return key;
+}
+
+static void sign_once(CK_SESSION_HANDLE own)
+{
+    CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
+    CK_BYTE data[32] = {0}, signature[64];
+    CK_ULONG len_bytes = sizeof signature;
+    must("C_SignInit", fn->C_SignInit(own, &mechanism, key));
+    must("C_Sign", fn->C_Sign(own, data, sizeof data, signature, &len_bytes));
+}
+
+static void draw_once(CK_SESSION_HANDLE own)
+{
+    CK_BYTE drawn[16];
+    must("C_GenerateRandom", fn->C_GenerateRandom(own, drawn, sizeof drawn));
 }
 
 /* One signature's time that one in a hundred exceeds; another thread draws so many bytes a second meanwhile. */
 static double sign(void)
 {
     static const int64_t between_ns = 5 * NS_PER_MS;
-    CK_MECHANISM mechanism = {CKM_SHA256_HMAC, NULL, 0};
-    CK_OBJECT_HANDLE key = make_key();
     int64_t ns[SIGNATURES];
     pthread_t drawer;
     if (argument != 0)
         start_thread(&drawer, draw_slowly, NULL);
     for (int i = -EARLIER_SIGNATURES; i < SIGNATURES; i++) {
-        CK_BYTE data[32] = {0}, signature[64];
-        CK_ULONG len_bytes = sizeof signature;
         int64_t begin_ns = now_ns();
-        must("C_SignInit", fn->C_SignInit(session, &mechanism, key));
-        must("C_Sign", fn->C_Sign(session, data, sizeof data, signature, &len_bytes));
+        sign_once(session);
         if (i >= 0)
             ns[i] = now_ns() - begin_ns;
         rest_ns(between_ns);
@@ -260,20 +270,58 @@ static double sign(void)
     return (double)ns[SIGNATURES * 99 / 100];
 }
 
+static void (*busy_with)(CK_SESSION_HANDLE);
+
+/* Again and again, until the program ends. Number 0 shows what a busy thread costs by itself. */
+static void *keep_busy(void *unused)
+{
+    CK_SESSION_HANDLE own = open_session();
+    uint8_t drawn[DRAW_BYTES];
+    for (size_t at = 0;;)
+        if (argument == 0)
+            at = floor_function(drawn, at);
+        else
+            busy_with(own);
+    return unused;
+}
+
+static double beside(void (*one)(CK_SESSION_HANDLE), void (*other)(CK_SESSION_HANDLE))
+{
+    pthread_t thread;
+    int64_t begin_ns = 0;
+    busy_with = other;
+    start_thread(&thread, keep_busy, NULL);
+    for (long i = -times / 4; i < times; i++) {
+        begin_ns = i == 0 ? now_ns() : begin_ns;
+        one(session);
+    }
+    return (double)(now_ns() - begin_ns) / (double)times;
+}
+
+static double sign_beside(void)
+{
+    return beside(sign_once, draw_once);
+}
+
+static double draw_beside(void)
+{
+    return beside(draw_once, sign_once);
+}
+
 /* What the kernel says of this process after many draws. */
 static double memory(void)
 {
-    const char *key = argument != 0 ? "Private_Dirty:" : "Rss:";
+    const char *begin = argument != 0 ? "Private_Dirty:" : "Rss:";
     char line[256];
     double kib = -1;
     draws_of(DRAW_BYTES, WARM_DRAWS);
     rest_ns(FILL_NS);
     FILE *file = fopen("/proc/self/smaps_rollup", "re");
     while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, key, strlen(key)) == 0)
-            kib = strtod(line + strlen(key), NULL);
+        if (strncmp(line, begin, strlen(begin)) == 0)
+            kib = strtod(line + strlen(begin), NULL);
     if (kib < 0)
-        fail(key, "the kernel does not say how much memory there is");
+        fail(begin, "the kernel does not say how much memory there is");
     fclose(file);
     return kib;
 }
@@ -362,7 +410,10 @@ static const struct op {
     {"start", NULL, start, NULL},
     {"threads", prepare, NULL, draw_in_threads}, /* so many, from a pool that is full */
     {"floor", NULL, NULL, draw_in_threads},      /* without a module */
-    {"sign", prepare, NULL, sign}, /* p99, while a thread draws so many bytes a second */
+    {"sign", prepare_key, NULL, sign}, /* p99, while a thread draws so many bytes a second */
+    /* While a thread does the other; 0: while it copies and wipes. */
+    {"sign-beside", prepare_key, NULL, sign_beside},
+    {"draw-beside", prepare_key, NULL, draw_beside},
     /* KiB resident; 1: written to, that no other process has */
     {"memory", prepare, NULL, memory},
     {"name", prepare_policy, look_up_names, NULL}, /* in a policy; MODULE is a file of lists */
