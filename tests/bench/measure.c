@@ -7,26 +7,23 @@
  * scripted target, if one is there, was asked for random bytes meanwhile.
  */
 #include <dlfcn.h>
+#include <err.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "policy/policy.h"
+#include "base/clock.h"
 #include "scripted.h"
 #include "words.h"
-
-#define NS_PER_MS 1000000LL
-#define NS_PER_S  1000000000LL
 
 enum {
     SLOTS_MAX = 128,
     DRAW_BYTES = 32,
-    GROWING_BYTES = 1024, /* the largest draws that a pool answers: they empty it, so it grows */
     DRAW_MOST_BYTES = 1024 * 1024,
+    GROWING_BYTES = 1024, /* the largest draws that a pool answers: they empty it, so it grows */
     THREADS_MOST = 64,
     /* Of all threads: less than a quarter of a pool of 16 MiB, so that nothing refills it meanwhile. */
     THREADS_DRAWS = 120 * 1000,
@@ -38,33 +35,32 @@ enum {
 
 static const int64_t FILL_NS = 200 * NS_PER_MS; /* SoftHSM fills 16 MiB in less */
 
-static const char *module; /* a path, NULL for an op that needs none */
+/* The floor: what no draw can do without, a call of the function list that copies bytes and wipes them. */
+static CK_RV copy_and_wipe(CK_SESSION_HANDLE own, CK_BYTE *to, CK_ULONG len_bytes)
+{
+    static __thread uint8_t store[4096];
+    static __thread size_t at;
+    (void)own;
+    at = at + len_bytes > sizeof store ? 0 : at;
+    memcpy(to, store + at, len_bytes);
+    explicit_bzero(store + at, len_bytes);
+    at += len_bytes;
+    return CKR_OK;
+}
+
+static CK_FUNCTION_LIST on_floor = {.C_GenerateRandom = copy_and_wipe};
+static CK_FUNCTION_LIST *fn = &on_floor; /* unless a module is loaded */
+static const char *module;               /* a path */
 static long argument, times;
-static CK_FUNCTION_LIST *fn;
 static CK_SLOT_ID slot;
 static CK_SESSION_HANDLE session;
 static CK_OBJECT_HANDLE key;
 static struct target_shared *target; /* all zero unless the scripted one is there */
 
-static _Noreturn void fail(const char *what, const char *detail)
-{
-    fprintf(stderr, "measure: %s: %s\n", what, detail);
-    exit(EXIT_FAILURE);
-}
-
 static void must(const char *function, CK_RV rv)
 {
-    char code[32];
-    snprintf(code, sizeof code, "0x%lx", rv);
     if (rv != CKR_OK)
-        fail(function, code);
-}
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * NS_PER_S + t.tv_nsec;
+        errx(EXIT_FAILURE, "%s: 0x%lx", function, rv);
 }
 
 static void rest_ns(int64_t duration_ns)
@@ -85,7 +81,7 @@ static void load(void)
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
     void *loaded = dlopen(module, RTLD_NOW | RTLD_LOCAL);
     if (loaded == NULL)
-        fail("cannot load the module", dlerror());
+        errx(EXIT_FAILURE, "cannot load the module: %s", dlerror());
     CK_C_GetFunctionList get = (CK_C_GetFunctionList)dlsym(loaded, "C_GetFunctionList");
     must("C_GetFunctionList", get(&fn));
     must("C_Initialize", fn->C_Initialize(&args));
@@ -98,23 +94,24 @@ static void prepare(void)
     load();
     must("C_GetSlotList", fn->C_GetSlotList(CK_TRUE, slots, &count));
     if (count == 0)
-        fail("there is no token", "is SOFTHSM2_CONF set to one's?");
+        errx(EXIT_FAILURE, "there is no token: is SOFTHSM2_CONF set to one's?");
     slot = slots[0]; /* SoftHSM lists what is not initialised last */
     session = open_session();
 }
 
-static void draws_of(CK_ULONG len_bytes, long count)
+static CK_BYTE drawn[DRAW_MOST_BYTES];
+
+static void draw_from(CK_SESSION_HANDLE own, CK_BYTE *to, CK_ULONG len_bytes, long count)
 {
-    static CK_BYTE bytes[DRAW_MOST_BYTES];
     CK_RV rv = CKR_OK;
     for (long i = 0; i < count && rv == CKR_OK; i++)
-        rv = fn->C_GenerateRandom(session, bytes, len_bytes);
+        rv = fn->C_GenerateRandom(own, to, len_bytes);
     must("C_GenerateRandom", rv);
 }
 
 static void draw(void)
 {
-    draws_of((CK_ULONG)argument, times);
+    draw_from(session, drawn, (CK_ULONG)argument, times);
 }
 
 static void get_session_info(void)
@@ -144,44 +141,21 @@ static void start(void)
     }
 }
 
-/* The floor: what no draw can do without, an indirect call that copies bytes and wipes them. */
-static size_t copy_and_wipe(uint8_t *to, size_t at)
-{
-    static __thread uint8_t store[4096];
-    at = at + DRAW_BYTES > sizeof store ? 0 : at;
-    memcpy(to, store + at, DRAW_BYTES);
-    explicit_bzero(store + at, DRAW_BYTES);
-    return at + DRAW_BYTES;
-}
-
-static size_t (*volatile floor_function)(uint8_t *, size_t) = copy_and_wipe;
 static pthread_barrier_t all_begin;
 
-/* Without a module it draws from the floor. Puts there what one draw took. */
+/* Puts there what one draw took. */
 static void *draw_in_thread(void *mean_ns)
 {
-    CK_SESSION_HANDLE own = fn != NULL ? open_session() : 0;
-    CK_BYTE drawn[DRAW_BYTES];
-    CK_RV rv = CKR_OK;
-    size_t at = 0;
+    CK_SESSION_HANDLE own = fn != &on_floor ? open_session() : 0;
+    CK_BYTE to[DRAW_BYTES];
     long draws = THREADS_DRAWS / argument;
     pthread_barrier_wait(&all_begin);
-    int64_t begin_ns = now_ns();
-    for (long i = 0; fn == NULL && i < draws; i++)
-        at = floor_function(drawn, at);
-    for (long i = 0; fn != NULL && i < draws && rv == CKR_OK; i++)
-        rv = fn->C_GenerateRandom(own, drawn, sizeof drawn);
-    *(double *)mean_ns = (double)(now_ns() - begin_ns) / (double)draws;
-    must("C_GenerateRandom", rv);
-    if (fn != NULL)
+    int64_t begin_ns = clock_exact_ns();
+    draw_from(own, to, sizeof to, draws);
+    *(double *)mean_ns = (double)(clock_exact_ns() - begin_ns) / (double)draws;
+    if (fn != &on_floor)
         must("C_CloseSession", fn->C_CloseSession(own));
     return NULL;
-}
-
-static void start_thread(pthread_t *thread, void *(*body)(void *), void *context)
-{
-    if (pthread_create(thread, NULL, body, context) != 0)
-        fail("cannot start a thread", "there are too many");
 }
 
 /* The mean of what one draw took in each of the threads, when the pool is full: it grows each time that it is empty. */
@@ -190,30 +164,19 @@ static double draw_in_threads(void)
     pthread_t threads[THREADS_MOST];
     double mean_ns[THREADS_MOST], sum_ns = 0;
     if (argument < 1 || argument > THREADS_MOST)
-        fail("threads", "say a number from 1 to 64");
+        errx(EXIT_FAILURE, "threads: say a number from 1 to %d", THREADS_MOST);
     pthread_barrier_init(&all_begin, NULL, (unsigned)argument);
     for (int round = 0; round <= THREADS_WARM_UPS; round++) {
         rest_ns(round == THREADS_WARM_UPS ? FILL_NS : 0);
         for (long i = 0; i < argument; i++)
-            start_thread(&threads[i], draw_in_thread, &mean_ns[i]);
+            must("pthread_create",
+                 (CK_RV)pthread_create(&threads[i], NULL, draw_in_thread, &mean_ns[i]));
         for (long i = 0; i < argument; i++)
             pthread_join(threads[i], NULL);
     }
     for (long i = 0; i < argument; i++)
         sum_ns += mean_ns[i];
     return sum_ns / (double)argument;
-}
-
-/* So many bytes a second as the argument says, until the program ends. */
-static void *draw_slowly(void *unused)
-{
-    CK_SESSION_HANDLE own = open_session();
-    CK_BYTE drawn[DRAW_BYTES];
-    for (;;) {
-        must("C_GenerateRandom", fn->C_GenerateRandom(own, drawn, sizeof drawn));
-        rest_ns(NS_PER_S * DRAW_BYTES / argument);
-    }
-    return unused;
 }
 
 static int compare(const void *a, const void *b)
@@ -247,8 +210,41 @@ static void sign_once(CK_SESSION_HANDLE own)
 
 static void draw_once(CK_SESSION_HANDLE own)
 {
-    CK_BYTE drawn[16];
-    must("C_GenerateRandom", fn->C_GenerateRandom(own, drawn, sizeof drawn));
+    CK_BYTE to[16];
+    draw_from(own, to, sizeof to, 1);
+}
+
+/* So many bytes a second as the argument says. */
+static void draw_slowly(CK_SESSION_HANDLE own)
+{
+    CK_BYTE to[DRAW_BYTES];
+    draw_from(own, to, sizeof to, 1);
+    rest_ns(NS_PER_S * DRAW_BYTES / argument);
+}
+
+/* Shows what a busy thread costs by itself. */
+static void copy_once(CK_SESSION_HANDLE own)
+{
+    CK_BYTE copied[DRAW_BYTES];
+    copy_and_wipe(own, copied, sizeof copied);
+}
+
+static void (*done_beside)(CK_SESSION_HANDLE);
+
+/* Until the program ends. */
+static void *go_on(void *unused)
+{
+    CK_SESSION_HANDLE own = open_session();
+    for (;;)
+        done_beside(own);
+    return unused;
+}
+
+static void begin_beside(void (*other)(CK_SESSION_HANDLE))
+{
+    pthread_t thread;
+    done_beside = other;
+    must("pthread_create", (CK_RV)pthread_create(&thread, NULL, go_on, NULL));
 }
 
 /* One signature's time that one in a hundred exceeds; another thread draws so many bytes a second meanwhile. */
@@ -256,46 +252,28 @@ static double sign(void)
 {
     static const int64_t between_ns = 5 * NS_PER_MS;
     int64_t ns[SIGNATURES];
-    pthread_t drawer;
     if (argument != 0)
-        start_thread(&drawer, draw_slowly, NULL);
+        begin_beside(draw_slowly);
     for (int i = -EARLIER_SIGNATURES; i < SIGNATURES; i++) {
-        int64_t begin_ns = now_ns();
+        int64_t begin_ns = clock_exact_ns();
         sign_once(session);
         if (i >= 0)
-            ns[i] = now_ns() - begin_ns;
+            ns[i] = clock_exact_ns() - begin_ns;
         rest_ns(between_ns);
     }
     qsort(ns, SIGNATURES, sizeof *ns, compare);
     return (double)ns[SIGNATURES * 99 / 100];
 }
 
-static void (*busy_with)(CK_SESSION_HANDLE);
-
-/* Again and again, until the program ends. Number 0 shows what a busy thread costs by itself. */
-static void *keep_busy(void *unused)
-{
-    CK_SESSION_HANDLE own = open_session();
-    uint8_t drawn[DRAW_BYTES];
-    for (size_t at = 0;;)
-        if (argument == 0)
-            at = floor_function(drawn, at);
-        else
-            busy_with(own);
-    return unused;
-}
-
 static double beside(void (*one)(CK_SESSION_HANDLE), void (*other)(CK_SESSION_HANDLE))
 {
-    pthread_t thread;
     int64_t begin_ns = 0;
-    busy_with = other;
-    start_thread(&thread, keep_busy, NULL);
+    begin_beside(argument != 0 ? other : copy_once);
     for (long i = -times / 4; i < times; i++) {
-        begin_ns = i == 0 ? now_ns() : begin_ns;
+        begin_ns = i == 0 ? clock_exact_ns() : begin_ns;
         one(session);
     }
-    return (double)(now_ns() - begin_ns) / (double)times;
+    return (double)(clock_exact_ns() - begin_ns) / (double)times;
 }
 
 static double sign_beside(void)
@@ -314,55 +292,16 @@ static double memory(void)
     const char *begin = argument != 0 ? "Private_Dirty:" : "Rss:";
     char line[256];
     double kib = -1;
-    draws_of(DRAW_BYTES, WARM_DRAWS);
+    draw_from(session, drawn, DRAW_BYTES, WARM_DRAWS);
     rest_ns(FILL_NS);
     FILE *file = fopen("/proc/self/smaps_rollup", "re");
     while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL)
         if (strncmp(line, begin, strlen(begin)) == 0)
             kib = strtod(line + strlen(begin), NULL);
     if (kib < 0)
-        fail(begin, "the kernel does not say how much memory there is");
+        errx(EXIT_FAILURE, "the kernel does not say %s", begin);
     fclose(file);
     return kib;
-}
-
-static struct policy *policy;
-
-static void prepare_policy(void)
-{
-    struct policy_sources sources = {.file = {module, "measure", "file", 1, NULL}};
-    struct message message;
-    if (policy_compile(&policy, &sources, &message) != 0)
-        fail("policy", message.text);
-}
-
-static void look_up_names(void)
-{
-    static const char *const names[] = {"SSLv3", "DES", "NULL", "TLS1.3"};
-    volatile uintptr_t found = 0;
-    for (long i = 0; i < times; i++)
-        found = (uintptr_t)policy_name(policy, names[i % 4]);
-    (void)found;
-}
-
-/* All that counts happens in here, and callgrind collects nothing elsewhere. */
-void counted(void (*run)(void));
-__attribute__((noinline)) void counted(void (*run)(void))
-{
-    run();
-    __asm__ volatile("" ::: "memory"); /* no tail call: it has to end after what it calls */
-}
-
-static void share_with_target(void)
-{
-    int fd = memfd_create("target", 0);
-    if (ftruncate(fd, sizeof *target) == 0)
-        target = mmap(NULL, sizeof *target, PROT_READ, MAP_SHARED, fd, 0);
-    if (target == NULL || target == MAP_FAILED)
-        fail("memory", "there is none to share with a target");
-    char path[32];
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    setenv("TARGET_SHARED", path, 1);
 }
 
 static unsigned target_calls(void)
@@ -388,11 +327,31 @@ static uint64_t settled_bytes(void)
 static void warm_up(void)
 {
     prepare();
-    uint64_t wanted = 4 * (uint64_t)(times * argument), drawn = 0;
+    uint64_t wanted = 4 * (uint64_t)(times * argument), drawn_bytes = 0;
     do {
-        draws_of(GROWING_BYTES, (long)(wanted / GROWING_BYTES) + 1);
-        drawn += (wanted / GROWING_BYTES + 1) * GROWING_BYTES;
-    } while (settled_bytes() < drawn + wanted);
+        draw_from(session, drawn, GROWING_BYTES, (long)(wanted / GROWING_BYTES) + 1);
+        drawn_bytes += (wanted / GROWING_BYTES + 1) * GROWING_BYTES;
+    } while (settled_bytes() < drawn_bytes + wanted);
+}
+
+/* All that counts happens in here, and callgrind collects nothing elsewhere. */
+void counted(void (*run)(void));
+__attribute__((noinline)) void counted(void (*run)(void))
+{
+    run();
+    __asm__ volatile("" ::: "memory"); /* no tail call: it has to end after what it calls */
+}
+
+static double timed(void (*run)(void))
+{
+    printf("begin\n");
+    fflush(stdout);
+    unsigned before = target_calls();
+    int64_t begin_ns = clock_exact_ns();
+    counted(run);
+    int64_t took_ns = clock_exact_ns() - begin_ns;
+    printf("end, target calls %u\n", target_calls() - before);
+    return (double)took_ns / (double)times;
 }
 
 /* run() is timed, unless value() says what one time came to. */
@@ -401,23 +360,21 @@ static const struct op {
     void (*prepare)(void);
     void (*run)(void);
     double (*value)(void);
-} ops[] = {
-    {"draw", prepare, draw, NULL}, /* of so many bytes, without a pause */
-    {"warm", warm_up, draw,
-     NULL}, /* from a pool that will not be low; before the scripted target only */
-    {"info", prepare, get_session_info, NULL},
-    {"sign-init", prepare, sign_init, NULL},
-    {"start", NULL, start, NULL},
-    {"threads", prepare, NULL, draw_in_threads}, /* so many, from a pool that is full */
-    {"floor", NULL, NULL, draw_in_threads},      /* without a module */
-    {"sign", prepare_key, NULL, sign}, /* p99, while a thread draws so many bytes a second */
-    /* While a thread does the other; 0: while it copies and wipes. */
-    {"sign-beside", prepare_key, NULL, sign_beside},
-    {"draw-beside", prepare_key, NULL, draw_beside},
-    /* KiB resident; 1: written to, that no other process has */
-    {"memory", prepare, NULL, memory},
-    {"name", prepare_policy, look_up_names, NULL}, /* in a policy; MODULE is a file of lists */
-    {0}};
+} ops[] = {{"draw", prepare, draw, NULL}, /* of so many bytes, without a pause */
+           /* the same, from a pool that will not be low; before the scripted target only */
+           {"warm", warm_up, draw, NULL},
+           {"info", prepare, get_session_info, NULL},
+           {"sign-init", prepare, sign_init, NULL},
+           {"start", NULL, start, NULL},
+           {"threads", prepare, NULL, draw_in_threads}, /* so many, from a pool that is full */
+           {"floor", NULL, NULL, draw_in_threads},      /* without a module */
+           {"sign", prepare_key, NULL, sign}, /* p99, while a thread draws so many bytes a second */
+           /* While a thread does the other; 0: while it copies and wipes. */
+           {"sign-beside", prepare_key, NULL, sign_beside},
+           {"draw-beside", prepare_key, NULL, draw_beside},
+           /* KiB resident; 1: written to, that no other process has */
+           {"memory", prepare, NULL, memory},
+           {0}};
 
 int main(int argc, char **argv)
 {
@@ -425,26 +382,17 @@ int main(int argc, char **argv)
     while (op->name != NULL && argc > 3 && strcmp(op->name, argv[1]) != 0)
         op++;
     if (argc < 4 || op->name == NULL)
-        fail("usage", "measure OP NUMBER TIMES [MODULE]");
+        errx(EXIT_FAILURE, "usage: measure OP NUMBER TIMES [MODULE]");
     argument = strtol(argv[2], NULL, 10);
     times = strtol(argv[3], NULL, 10);
     module = argv[4];
-    share_with_target();
+    target = target_share();
+    if (target == NULL)
+        err(EXIT_FAILURE, "no memory to share with a target");
     if (op->prepare != NULL)
         op->prepare();
-    if (op->value != NULL) {
-        printf("value %.3f\n", op->value());
-        fflush(stdout);
-        _exit(EXIT_SUCCESS); /* beside a thread that still draws */
-    }
-    printf("begin\n");
+    printf("value %.3f\n", op->run != NULL ? timed(op->run) : op->value());
     fflush(stdout);
-    unsigned before = target_calls();
-    int64_t begin_ns = now_ns();
-    counted(op->run);
-    int64_t took_ns = now_ns() - begin_ns;
-    printf("end, target calls %u\nvalue %.3f\n", target_calls() - before,
-           (double)took_ns / (double)times);
-    fflush(stdout); /* before the module ends, which is not to be counted */
-    return EXIT_SUCCESS;
+    _exit(
+        EXIT_SUCCESS); /* beside a thread that still draws, and before the module ends, which is not to be counted */
 }

@@ -31,14 +31,9 @@ static const char *below(const char *name)
 
 void set_up(void)
 {
-    char path[32];
     make_folder(root);
-    int fd = memfd_create("target", 0);
-    ck_assert(fd >= 0 && ftruncate(fd, sizeof *shared) == 0);
-    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ck_assert_ptr_ne(shared, MAP_FAILED);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    setenv("TARGET_SHARED", path, 1);
+    shared = target_share();
+    ck_assert_ptr_nonnull(shared);
     served_begin();
     unsetenv("P11_PROXY_CONFIG");
     unsetenv("P11_PROXY_TARGET");

@@ -11,6 +11,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cryptoki.h"
 #include "functions.h"
@@ -106,5 +110,19 @@ struct target_shared {
     atomic_uint log_count; /* may be more than LOG_MOST */
     struct target_call log[LOG_MOST];
 };
+
+/* What targets share with this program that it loads from now on; NULL and errno if there is no memory. */
+static inline struct target_shared *target_share(void)
+{
+    char path[32];
+    int fd = memfd_create("target", 0);
+    if (fd < 0 || ftruncate(fd, sizeof(struct target_shared)) != 0)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    setenv("TARGET_SHARED", path, 1);
+    void *memory =
+        mmap(NULL, sizeof(struct target_shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory != MAP_FAILED ? memory : NULL;
+}
 
 #endif
