@@ -12,8 +12,9 @@
  */
 #include "pool/health.h"
 
-#include <errno.h>
 #include <sys/random.h>
+
+#include "base/keep_errno.h"
 
 enum { STUCK_RUN = 12, STUCK_WHOLE = 9, BIAS_WINDOW = 512, BIAS_COUNT = 31, EDGE_BYTES = 8 };
 
@@ -26,10 +27,9 @@ static uint64_t load64(const uint8_t *bytes)
 
 void health_start(struct health *h)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     memset(h->recent, 0, sizeof h->recent);
     h->remembers = getrandom(h->key, sizeof h->key, GRND_NONBLOCK) == (ssize_t)sizeof h->key;
-    errno = saved_errno;
 }
 
 /* A gap in the middle is found as a run. */

@@ -1,19 +1,18 @@
 /* pool_life.c - makes, starts, limits, counts, stops and ends a pool. */
 #include "pool/pool_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/keep_errno.h"
 #include "base/wipeonfork.h"
 
 int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lines)
 {
     if (capacity_bytes < POOL_CAPACITY_MIN || capacity_bytes > POOL_CAPACITY_MAX)
         return -EINVAL;
-    int saved_errno = errno;
+    KEEP_ERRNO();
     struct pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
-    errno = saved_errno;
     if (p == NULL)
         return -ENOMEM;
     size_t ring_at = sizeof(struct pool_memory);

@@ -22,7 +22,7 @@ static const int64_t TRANSITION_WAIT_NS = 1 * NS_PER_S;
 enum { SESSIONS_TO_SPARE = 2 };
 
 struct fill_session {
-    CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE if none */
+    CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE if none is open, or not yet, or no longer */
     bool is_read_write;
     int64_t retry_at_ns; /* it is not used before */
 };
@@ -32,13 +32,12 @@ static struct fill_sessions {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     bool started;
-    struct fill_session *at_work;       /* the filler's thread is in the target for it, */
-    struct fill_session *in_transition; /* to open or close it; NULL: it is not */
-    pthread_t thread;                   /* that is at work, or was */
-    bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
-    bool making_thread;
     unsigned suspended; /* calls, forks and exits in progress that must not meet the filler */
+    const struct fill_session *at_work; /* the filler's thread is in the target for it, */
+    pthread_t thread;                   /* and is this one; NULL: it is not */
+    bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
     struct fill_session of[SLOTS_MAX];
+    struct fill_session making_thread; /* stands at_work while that is done */
 } * state;
 IN_WIPED_MEMORY(state, 1)
 
@@ -54,6 +53,7 @@ static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
         if (state->of[i].handle != CK_INVALID_HANDLE)
             bits |= (uint64_t)1 << (state->of[i].handle & 63);
     atomic_store(fill_session_bits, bits);
+    pthread_cond_broadcast(&state->changed);
 }
 
 /* The slot's session with that handle, NULL if it is none of the filler's. */
@@ -76,8 +76,6 @@ CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle)
 
 void fill_session_was_lost(CK_SESSION_HANDLE handle)
 {
-    if (fill_session_hide(handle) == handle)
-        return;
     pthread_mutex_lock(&state->lock);
     struct fill_session *s = find_locked(handle);
     if (s != NULL)
@@ -106,20 +104,22 @@ static bool wait_for_change_locked(int64_t until_ns)
     return rc == 0;
 }
 
-/* Waits while *which is s, at the latest until until_ns. */
-static void wait_while_locked(struct fill_session *const *which, const struct fill_session *s,
-                              int64_t until_ns)
+/* Waits until the thread is out of the target; false if it still is in it after wait_ns. The target may fork or exit
+ * while it makes random bytes: then the thread is inside its own fork or exit. */
+static bool is_out_within_locked(int64_t wait_ns)
 {
-    while (*which == s && wait_for_change_locked(until_ns))
-        continue;
+    int64_t until_ns = clock_exact_ns() + wait_ns;
+    while (state->at_work != NULL && !pthread_equal(state->thread, pthread_self()))
+        if (!wait_for_change_locked(until_ns))
+            return false;
+    return true;
 }
 
-static bool begin_work_locked(struct fill_session *s, bool in_transition)
+static bool begin_work_locked(const struct fill_session *s)
 {
     if (state->suspended != 0)
         return false;
     state->at_work = s;
-    state->in_transition = in_transition ? s : NULL;
     state->thread = pthread_self();
     state->was_waited_for = false;
     return true;
@@ -127,18 +127,8 @@ static bool begin_work_locked(struct fill_session *s, bool in_transition)
 
 static void end_work_locked(void)
 {
-    state->at_work = state->in_transition = NULL;
+    state->at_work = NULL;
     pthread_cond_broadcast(&state->changed);
-}
-
-/* Waits until the thread is out of the target; false if it still is after wait_ns. The target may fork or exit while it
- * makes random bytes: then the thread is inside its own fork or exit. */
-static bool is_out_within_locked(int64_t wait_ns)
-{
-    if (state->at_work == NULL || pthread_equal(state->thread, pthread_self()))
-        return true;
-    wait_while_locked(&state->at_work, state->at_work, clock_exact_ns() + wait_ns);
-    return state->at_work == NULL;
 }
 
 /* Nothing of ours stays locked until the fork is made: another handler may wait for a thread that calls us. */
@@ -146,9 +136,6 @@ static void before_fork(void)
 {
     pthread_mutex_lock(&state->lock);
     state->suspended++;
-    int64_t until_ns = clock_exact_ns() + FORK_WAIT_NS;
-    while (state->making_thread && wait_for_change_locked(until_ns))
-        continue;
     if (!state->was_waited_for)
         state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
     pthread_mutex_unlock(&state->lock);
@@ -169,8 +156,7 @@ int fill_sessions_start(pthread_cond_t *wake)
     }
     if (!watches_forks)
         watches_forks = pthread_atfork(before_fork, fill_session_resume, NULL) == 0;
-    int rc = !watches_forks ? ENOMEM : state->suspended != 0 ? EBUSY : 0;
-    state->making_thread = rc == 0;
+    int rc = !watches_forks ? ENOMEM : begin_work_locked(&state->making_thread) ? 0 : EBUSY;
     pthread_mutex_unlock(&state->lock);
     return rc;
 }
@@ -178,8 +164,7 @@ int fill_sessions_start(pthread_cond_t *wake)
 void fill_sessions_started(void)
 {
     pthread_mutex_lock(&state->lock);
-    state->making_thread = false;
-    pthread_cond_broadcast(&state->changed);
+    end_work_locked();
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -216,106 +201,92 @@ int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
     pthread_mutex_lock(&state->lock);
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
+    bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
+               (is_open || has_room(slot));
     int64_t wait_ns = s->retry_at_ns - clock_exact_ns();
-    if (wait_ns <= 0) {
-        bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
-                   (is_open || has_room(slot));
-        wait_ns = may && begin_work_locked(s, !is_open) ? 0 : LOOK_AGAIN_AFTER_NS;
-    }
+    if (wait_ns <= 0)
+        wait_ns = may && begin_work_locked(s) ? 0 : LOOK_AGAIN_AFTER_NS;
     pthread_mutex_unlock(&state->lock);
     if (is_open || wait_ns != 0)
         return wait_ns;
 
     bool is_read_write;
     CK_RV rv = open_session(slot, session, &is_read_write);
-    pthread_mutex_lock(&state->lock);
-    set_locked(s, rv == CKR_OK ? *session : CK_INVALID_HANDLE);
-    s->is_read_write = is_read_write;
-    state->in_transition = NULL;
-    pthread_cond_broadcast(&state->changed);
     if (rv != CKR_OK) {
-        s->retry_at_ns = clock_exact_ns() + REOPEN_AFTER_NS;
-        end_work_locked();
+        fill_session_end(slot, rv);
+        log_write(LOG_LEVEL_INFO,
+                  "slot %lu: no session for the background thread, code 0x%lx; the pool is filled "
+                  "on the application's calls",
+                  slot->id, rv);
+        return REOPEN_AFTER_NS;
     }
+    pthread_mutex_lock(&state->lock);
+    s->is_read_write = is_read_write;
+    set_locked(s, *session);
     pthread_mutex_unlock(&state->lock);
-    if (rv == CKR_OK)
-        return 0;
-    slot_note_code(slot, rv);
-    log_write(LOG_LEVEL_INFO,
-              "slot %lu: no session for the background thread, code 0x%lx; the pool is filled on "
-              "the application's calls",
-              slot->id, rv);
-    return REOPEN_AFTER_NS;
+    return 0;
 }
 
 void fill_session_end(struct slot *slot, CK_RV rv)
 {
     struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
-    if (rv != CKR_OK)
-        s->retry_at_ns = clock_exact_ns() + RETRY_AFTER_NS;
-    if (rv != CKR_OK && session_is_gone(rv))
-        set_locked(s, CK_INVALID_HANDLE);
+    if (rv != CKR_OK) {
+        s->retry_at_ns =
+            clock_exact_ns() + (s->handle != CK_INVALID_HANDLE ? RETRY_AFTER_NS : REOPEN_AFTER_NS);
+        if (session_is_gone(rv))
+            set_locked(s, CK_INVALID_HANDLE);
+    }
     end_work_locked();
     pthread_mutex_unlock(&state->lock);
     slot_note_code(slot, rv);
 }
 
-static CK_SESSION_HANDLE take_locked(struct fill_session *s)
+/* Closes it, with the lock released meanwhile. Returns whether it was open. A session that the token does not close is
+ * kept, because it is still in the way. */
+static bool close_locked(struct fill_session *s)
 {
     CK_SESSION_HANDLE session = s->handle;
-    if (session != CK_INVALID_HANDLE)
-        set_locked(s, CK_INVALID_HANDLE);
-    return session;
-}
-
-/* Closes what was taken from s. A session that the token does not close is kept, because it is still in the way. */
-static bool close_taken(struct fill_session *s, CK_SESSION_HANDLE session)
-{
     if (session == CK_INVALID_HANDLE)
         return false;
-    if (session_is_gone(target()->C_CloseSession(session)))
-        return true;
-    pthread_mutex_lock(&state->lock);
-    if (s->handle == CK_INVALID_HANDLE)
-        set_locked(s, session);
+    set_locked(s, CK_INVALID_HANDLE);
     pthread_mutex_unlock(&state->lock);
-    return false;
+    bool is_gone = session_is_gone(target()->C_CloseSession(session));
+    pthread_mutex_lock(&state->lock);
+    if (!is_gone && s->handle == CK_INVALID_HANDLE)
+        set_locked(s, session);
+    return is_gone;
 }
 
 bool fill_sessions_close(void)
 {
     bool may = true;
     unsigned count = slots_count();
+    pthread_mutex_lock(&state->lock);
     for (unsigned i = 0; i < count && may; i++) {
-        struct fill_session *s = &state->of[i];
-        pthread_mutex_lock(&state->lock);
-        may = begin_work_locked(s, /* in_transition= */ true);
-        CK_SESSION_HANDLE session = may ? take_locked(s) : CK_INVALID_HANDLE;
-        pthread_mutex_unlock(&state->lock);
-        close_taken(s, session);
-        pthread_mutex_lock(&state->lock);
-        end_work_locked();
-        pthread_mutex_unlock(&state->lock);
+        may = begin_work_locked(&state->of[i]);
+        if (may) {
+            close_locked(&state->of[i]);
+            end_work_locked();
+        }
     }
+    pthread_mutex_unlock(&state->lock);
     return may;
 }
 
 /* Closes the slot's session (NULL: those of all slots) as soon as the thread is not in the target for it. Returns
  * whether there was one. None is opened before retry_at_ns. */
-static bool close_sessions(const struct slot *slot, int64_t retry_at_ns)
+static bool close_all_locked(const struct slot *slot, int64_t retry_at_ns)
 {
     bool closed = false;
     unsigned upto = slot != NULL ? slot->number + 1 : slots_count();
     for (unsigned i = slot != NULL ? slot->number : 0; i < upto; i++) {
         struct fill_session *s = &state->of[i];
-        pthread_mutex_lock(&state->lock);
         if (s->retry_at_ns < retry_at_ns)
             s->retry_at_ns = retry_at_ns;
-        wait_while_locked(&state->at_work, s, INT64_MAX);
-        CK_SESSION_HANDLE session = take_locked(s);
-        pthread_mutex_unlock(&state->lock);
-        closed = close_taken(s, session) || closed;
+        while (state->at_work == s)
+            wait_for_change_locked(/* until_ns= */ INT64_MAX);
+        closed = close_locked(s) || closed;
     }
     return closed;
 }
@@ -324,8 +295,8 @@ void fill_session_suspend(const struct slot *slot)
 {
     pthread_mutex_lock(&state->lock);
     state->suspended++;
+    close_all_locked(slot, /* retry_at_ns= */ 0);
     pthread_mutex_unlock(&state->lock);
-    close_sessions(slot, /* retry_at_ns= */ 0);
 }
 
 void fill_session_resume(void)
@@ -337,7 +308,10 @@ void fill_session_resume(void)
 
 bool fill_sessions_release_all(void)
 {
-    return close_sessions(NULL, clock_exact_ns() + REOPEN_AFTER_NS);
+    pthread_mutex_lock(&state->lock);
+    bool closed = close_all_locked(NULL, clock_exact_ns() + REOPEN_AFTER_NS);
+    pthread_mutex_unlock(&state->lock);
+    return closed;
 }
 
 void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_write)
@@ -345,7 +319,10 @@ void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_wri
     const struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
     state->suspended++;
-    wait_while_locked(&state->in_transition, s, clock_exact_ns() + TRANSITION_WAIT_NS);
+    int64_t until_ns = clock_exact_ns() + TRANSITION_WAIT_NS;
+    while (state->at_work == s && s->handle == CK_INVALID_HANDLE &&
+           wait_for_change_locked(until_ns))
+        continue;
     *is_open = s->handle != CK_INVALID_HANDLE;
     *is_read_write = s->is_read_write;
     pthread_mutex_unlock(&state->lock);

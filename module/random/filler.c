@@ -2,12 +2,12 @@
 #include "random/filler.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/auxv.h>
 
 #include "base/clock.h"
+#include "base/keep_errno.h"
 #include "base/log.h"
 #include "random/fill_session.h"
 #include "random/sizing.h"
@@ -43,13 +43,12 @@ struct demand {
 };
 
 static struct filler {
-    pthread_mutex_t lock; /* guards what follows, up to permitted */
+    pthread_mutex_t lock; /* guards thread and woken, and changes of state and permitted */
     pthread_cond_t wake;
     pthread_t thread;
-    bool stopping;
-    bool woken;        /* a slot is in demand since the thread looked last */
-    atomic_uint state; /* enum thread_state; changes under the lock */
-    atomic_bool permitted;
+    bool woken;            /* a slot is in demand since the thread looked last */
+    atomic_uint state;     /* enum thread_state */
+    atomic_bool permitted; /* a thread that runs ends as soon as it is not */
     struct demand demands[SLOTS_MAX];
 } * filler;
 IN_WIPED_MEMORY(filler, 1)
@@ -120,11 +119,11 @@ static bool wait_for_demand(bool ends, int64_t until_ns)
 {
     struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
     pthread_mutex_lock(&filler->lock);
-    if (!ends && !filler->woken && !filler->stopping)
+    if (!ends && !filler->woken && atomic_load(&filler->permitted))
         pthread_cond_timedwait(&filler->wake, &filler->lock, &until);
-    bool goes_on = (!ends || filler->woken) && !filler->stopping;
+    bool goes_on = (!ends || filler->woken) && atomic_load(&filler->permitted);
     filler->woken = false;
-    if (!goes_on && !filler->stopping)
+    if (!goes_on && atomic_load(&filler->permitted))
         atomic_store(&filler->state, THREAD_ENDED);
     pthread_mutex_unlock(&filler->lock);
     return goes_on;
@@ -223,7 +222,6 @@ static void start(void)
     if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
         if (before == THREAD_ENDED)
             pthread_join(filler->thread, NULL);
-        filler->stopping = false;
         rc = pins ? fill_sessions_start(&filler->wake) : ENOTSUP;
         if (rc == 0) {
             rc = make_thread_locked();
@@ -241,7 +239,7 @@ static void start(void)
 
 void filler_wants_fill(struct slot *slot)
 {
-    int saved_errno = errno;
+    KEEP_ERRNO();
     struct demand *demand = &filler->demands[slot->number];
     if (!atomic_load(&demand->lasting) || !atomic_load(&filler->permitted))
         return;
@@ -253,7 +251,6 @@ void filler_wants_fill(struct slot *slot)
     }
     if (atomic_load(&filler->state) != THREAD_RUNNING)
         start();
-    errno = saved_errno;
 }
 
 void filler_note_read_ahead(struct slot *slot)
@@ -277,11 +274,9 @@ void filler_permit(bool permitted)
 
 bool filler_stop(void)
 {
-    bool was_permitted = atomic_load(&filler->permitted);
     pthread_mutex_lock(&filler->lock);
+    bool was_permitted = atomic_exchange(&filler->permitted, false);
     bool is_there = atomic_load(&filler->state) != THREAD_NONE;
-    filler->stopping = true;
-    atomic_store(&filler->permitted, false);
     pthread_cond_signal(&filler->wake);
     pthread_mutex_unlock(&filler->lock);
     if (is_there)
@@ -294,7 +289,6 @@ bool filler_stop(void)
         atomic_store(&demand->wanted, false);
         atomic_store(&demand->lasting, false);
         atomic_store(&demand->read_ahead_ns, 0);
-        demand->used_ns = 0;
     }
     return was_permitted;
 }
