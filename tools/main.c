@@ -1,82 +1,60 @@
-/* main.c - p11-proxy, the program: finds the command, and reads what all commands take. */
+/* main.c - p11-proxy, the program: finds the command, reads its options, and prints its help. */
 #include "tool.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct command {
-    const char *name, *summary;
-    command_function *run;
-} commands[] = {
-    {"check", "say what is in force, what is wrong, and what to do about it", check_command},
-    {"setup", "register the proxy with p11-kit for a token's module", setup_command},
-    {"bench", "measure random bytes straight from the token and through the proxy", bench_command},
-    {"policy", "show which algorithms are refused, and by which rule", policy_command},
-    {"stats", "show live counters of the processes that use the proxy", stats_command},
+static const struct command *const commands[] = {
+    &check_command, &setup_command, &bench_command, &policy_command, &stats_command,
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
+struct request request = {.command = "p11-proxy"};
+
 /* Of the program, to find the module of the same build. */
 static const char from_tool[] = "/tools/p11-proxy", to_module[] = "/module/p11-proxy.so";
 
-_Noreturn static void end_with_hint(const char *command)
+void end_with_hint(void)
 {
-    fprintf(stderr, "Try '%s --help'.\n", command);
+    fprintf(stderr, "Try '%s --help'.\n", request.command);
     exit(EXIT_USAGE);
 }
 
-void usage_error(const char *command, const char *format, ...)
+_Noreturn static void print_version(void)
 {
-    va_list arguments;
-    fprintf(stderr, "%s: ", command);
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    putc('\n', stderr);
-    end_with_hint(command);
-}
-
-_Noreturn static void print(const char *text)
-{
-    fputs(text, stdout);
+    puts("p11-proxy " VERSION);
     exit(end_of_output(EXIT_FINE));
 }
 
-void common_option(int option, const char *command, const char *help, struct common_options *common)
+_Noreturn static void print_overview(void)
 {
-    switch (option) {
-    case 'm':
-        if (optarg[0] == '\0')
-            usage_error(command, "--module is no path: ''");
-        common->module_path = optarg;
-        break;
-    case 'j':
-        common->json = true;
-        break;
-    case 'h':
-        print(help);
-    case 'v':
-        print("p11-proxy " VERSION "\n");
-    default: /* getopt_long() has said what is wrong */
-        end_with_hint(command);
-    }
+    fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);
+    for (size_t i = 0; i < COMMANDS; i++)
+        printf("  %-12s  %s\n", commands[i]->name, commands[i]->summary);
+    puts("  help COMMAND  show what a command takes\n\nOptions:\n"
+         "  --help        show this, or after a command what it takes\n"
+         "  --version     show the version\n\n"
+         "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).");
+    exit(end_of_output(EXIT_FINE));
 }
 
-struct common_options common_options(int argc, char **argv, const char *help)
+_Noreturn static void print_help(const struct command *command)
 {
-    static const struct option options[] = {OPTION_MODULE, OPTION_JSON, OPTIONS_OF_ALL};
-    struct common_options common = {.module_path = default_module()};
-    int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
-        common_option(option, argv[0], help, &common);
-    return common;
+    enum { WIDTH = 15 };
+    printf("usage: %s\n\n", command->usage);
+    for (const struct command_option *option = command->options; option->name != NULL; option++)
+        printf("  --%s%-*s  %s\n", option->name, WIDTH - (int)strlen(option->name), option->value,
+               option->help);
+    printf("  --%-*s  show this\n  --%-*s  show the version\n\nExit code: %s\n", WIDTH, "help",
+           WIDTH, "version", command->exit_codes);
+    exit(end_of_output(EXIT_FINE));
 }
 
 bool parse_number(const char *text, unsigned long most, unsigned long *number)
@@ -88,7 +66,8 @@ bool parse_number(const char *text, unsigned long most, unsigned long *number)
            *number <= most;
 }
 
-const char *default_module(void)
+/* The one beside the program in a build tree, else the installed one. */
+static const char *default_module(void)
 {
     static char path[PATH_MAX + sizeof to_module];
     ssize_t len = readlink("/proc/self/exe", path, PATH_MAX);
@@ -109,28 +88,60 @@ bool is_link_to_other(const char *path, char real[PATH_MAX])
            strcmp(basename(real), basename(path)) != 0;
 }
 
-_Noreturn static void print_overview(void)
+/* value is NULL where there is none. */
+static void take_option(const struct command_option *option, const char *value)
 {
-    fputs("usage: p11-proxy COMMAND [OPTION]...\n\nCommands:\n", stdout);
-    for (size_t i = 0; i < COMMANDS; i++)
-        printf("  %-12s  %s\n", commands[i].name, commands[i].summary);
-    print("  help COMMAND  show what a command takes\n\nOptions:\n"
-          "  --help        show this, or after a command what it takes\n"
-          "  --version     show the version\n\n"
-          "The manual is p11-proxy(1), that of the configuration p11-proxy.module(5).\n");
+    if (option->is_given != NULL)
+        *option->is_given = true;
+    if (option->text != NULL)
+        *option->text = value != NULL ? value : option->name;
+    if (option->number != NULL && value != NULL &&
+        !parse_number(value, option->most, option->number))
+        usage_error("--%s is not a number from 1 to %lu: '%s'", option->name, option->most, value);
+}
+
+static void take_options(const struct command *command, int argc, char **argv)
+{
+    struct option options[OPTIONS_MOST + 3] = {{"help", no_argument, NULL, 'h'},
+                                               {"version", no_argument, NULL, 'v'}};
+    struct option *next = &options[2];
+    int place;
+    for (const struct command_option *option = command->options; option->name != NULL; option++)
+        *next++ = (struct option){.name = option->name,
+                                  .has_arg = option->value[0] == '\0'  ? no_argument
+                                             : option->value[0] == '[' ? optional_argument
+                                                                       : required_argument,
+                                  .val = (int)(option - command->options)};
+    while ((place = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (place == 'h')
+            print_help(command);
+        if (place == 'v')
+            print_version();
+        if (place == '?') /* getopt_long() has said what is wrong */
+            end_with_hint();
+        take_option(&command->options[place], optarg);
+    }
+    if (request.module_path[0] == '\0')
+        usage_error("--module is no path: ''");
+    if (!command->takes_arguments && optind < argc)
+        usage_error("it takes no argument: '%s'", argv[optind]);
+    request.arguments = argv + optind;
 }
 
 /* argv[0] is the command's name. */
 static int run(int argc, char **argv)
 {
     static char full_name[32] = "p11-proxy ";
-    for (const struct command *command = commands; command < commands + COMMANDS; command++) {
-        if (strcmp(argv[0], command->name) == 0) {
-            argv[0] = strcat(full_name, command->name);
-            return command->run(argc, argv);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[0], commands[i]->name) == 0) {
+            argv[0] = strcat(full_name, commands[i]->name); /* for getopt_long()'s messages */
+            request.command = full_name;
+            request.module_path = default_module();
+            take_options(commands[i], argc, argv);
+            return commands[i]->run();
         }
     }
-    usage_error("p11-proxy", "there is no command '%s'", argv[0]);
+    usage_error("there is no command '%s'", argv[0]);
 }
 
 int main(int argc, char **argv)
@@ -138,9 +149,9 @@ int main(int argc, char **argv)
     const char *word = argc > 1 ? argv[1] : NULL;
     setlocale(LC_CTYPE, "C.UTF-8"); /* to know characters, whatever the user's language is */
     if (word == NULL)
-        usage_error("p11-proxy", "a command is missing");
+        usage_error("a command is missing");
     if (strcmp(word, "--version") == 0)
-        print("p11-proxy " VERSION "\n");
+        print_version();
     bool is_help = strcmp(word, "help") == 0;
     if (is_help && argc > 2)
         return run(2, (char *[]){argv[2], (char *)"--help", NULL});

@@ -2,6 +2,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
@@ -41,6 +42,20 @@ void put_plain(FILE *out, const char *text)
     make_plain(copy);
     fputs(copy, out);
     free(copy);
+}
+
+void say(const char *format, ...)
+{
+    va_list arguments;
+    char *text = NULL;
+    va_start(arguments, format);
+    int len = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s: ", request.command);
+    put_plain(stderr, len >= 0 ? text : "out of memory");
+    putc('\n', stderr);
+    if (len >= 0)
+        free(text);
 }
 
 struct json_object *json_text(const char *text)

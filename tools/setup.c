@@ -10,19 +10,6 @@
 
 #include "base/file.h"
 
-static const char help[] =
-    "usage: p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
-    "       p11-proxy setup --undo [--dry-run] [--module PATH]\n\n"
-    "Registers the proxy with p11-kit for the token's module TARGET, and hides other modules\n"
-    "that p11-kit has for the same tokens. Writes new files into /etc/pkcs11/modules, or, for a\n"
-    "user other than root, into ~/.config/pkcs11/modules. Changes no file of others.\n\n"
-    "  --undo         remove the files that setup wrote, unless they were changed since\n"
-    "  --dry-run      only show what would be done\n"
-    "  --module PATH  the proxy: its file's name gives that of the configuration\n"
-    "  --help         show this\n"
-    "  --version      show the version\n\n"
-    "Exit code: 0 done, 1 something is left to do by hand, 2 wrong usage.\n";
-
 enum { TEXT_BYTES = 4 * PATH_MAX };
 
 /* Lines of a file. */
@@ -34,15 +21,13 @@ static struct {
     char folder[PATH_MAX];     /* that is written to */
     char name[NAME_MAX + 1];   /* of the proxy's file there */
     char mark[NAME_MAX + 128]; /* the first line of each file that is written for it */
-    bool dry_run;
+    bool undoes, dry_run;
     int code;
 } setup;
 
 static void complain(const char *what, const char *path)
 {
-    fprintf(stderr, "p11-proxy setup: %s: ", what);
-    put_plain(stderr, path);
-    putc('\n', stderr);
+    say("%s: %s", what, path);
     setup.code = EXIT_BAD;
 }
 
@@ -177,32 +162,35 @@ static void prepare(const char *module_path)
     registered_folder(setup.folder, &setup.places);
 }
 
-int setup_command(int argc, char **argv)
+static int run(void)
 {
-    static const struct option options[] = {
-        {"undo", no_argument, NULL, 'u'},
-        {"dry-run", no_argument, NULL, 'n'},
-        OPTION_MODULE,
-        OPTIONS_OF_ALL,
-    };
-    struct common_options common = {.module_path = default_module()};
-    bool undoes = false;
-    int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (option == 'u')
-            undoes = true;
-        else if (option == 'n')
-            setup.dry_run = true;
-        else
-            common_option(option, argv[0], help, &common);
-    }
-    if (undoes ? optind < argc : optind + 1 != argc)
-        usage_error(argv[0], undoes ? "--undo takes no target" : "it takes one target");
+    char **targets = request.arguments;
+    if (setup.undoes ? targets[0] != NULL : targets[0] == NULL || targets[1] != NULL)
+        usage_error(setup.undoes ? "--undo takes no target" : "it takes one target");
     umask(S_IWGRP | S_IWOTH); /* all users have to read what is written */
-    prepare(common.module_path);
-    if (setup.code == EXIT_FINE && undoes)
+    prepare(request.module_path);
+    if (setup.code == EXIT_FINE && setup.undoes)
         undo();
     else if (setup.code == EXIT_FINE)
-        set_up(argv[optind]);
+        set_up(targets[0]);
     return end_of_output(setup.code);
 }
+
+const struct command setup_command = {
+    .name = "setup",
+    .summary = "register the proxy with p11-kit for a token's module",
+    .usage =
+        "p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
+        "       p11-proxy setup --undo [--dry-run] [--module PATH]\n\n"
+        "Registers the proxy with p11-kit for the token's module TARGET, and hides other modules\n"
+        "that p11-kit has for the same tokens. Writes new files into /etc/pkcs11/modules, or, for "
+        "a\n"
+        "user other than root, into ~/.config/pkcs11/modules. Changes no file of others.",
+    .takes_arguments = true,
+    .options = {{"undo", "", "remove the files that setup wrote, unless they were changed since",
+                 &setup.undoes},
+                {"dry-run", "", "only show what would be done", &setup.dry_run},
+                OPTION_MODULE},
+    .exit_codes = "0 done, 1 something is left to do by hand, 2 wrong usage.",
+    .run = run,
+};

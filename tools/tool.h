@@ -2,7 +2,6 @@
 #ifndef P11_PROXY_TOOL_H
 #define P11_PROXY_TOOL_H
 
-#include <getopt.h>
 #include <json.h>
 #include <limits.h>
 #include <p11-kit/pkcs11.h>
@@ -20,49 +19,53 @@ enum {
     EXIT_USAGE = 2 /* the command line is wrong, or cannot be answered */
 };
 
-/* One subcommand. argv[0] is "p11-proxy NAME", for messages; returns an exit code. */
-typedef int command_function(int argc, char **argv);
-
-command_function bench_command;
-command_function check_command;
-command_function policy_command;
-command_function setup_command;
-command_function stats_command;
-
-/* Says on stderr what is wrong with the command line of command, and where help is, and ends the program. */
-_Noreturn void usage_error(const char *command, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* Rows for getopt_long(); the last of them end the table. */
-/* clang-format off */
-#define OPTION_MODULE  {"module", required_argument, NULL, 'm'}
-#define OPTION_JSON    {"json", no_argument, NULL, 'j'}
-#define OPTIONS_OF_ALL {"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'v'}, \
-                       {NULL, 0, NULL, 0}
-/* clang-format on */
-
-/* What they are set to. */
-struct common_options {
-    const char *module_path;
-    bool json;
+/* An option of a command. What is written goes where the pointers point. */
+struct command_option {
+    const char *name;
+    const char *value; /* how the help shows it: " PATH", "[=SECONDS]" if it may be left out */
+    const char *help;
+    bool *is_given;
+    const char **text;     /* of an option without a value: its name */
+    unsigned long *number; /* from 1 to most */
+    unsigned long most;
 };
 
-/*
- * Takes an option of the rows above, or getopt_long()'s answer to one that is wrong. A command asks
- * when the option is none of its own. Ends the program after help, version, or a mistake.
- */
-void common_option(int option, const char *command, const char *help,
-                   struct common_options *common);
+enum { OPTIONS_MOST = 7 };
 
-/* Takes all options of a command that has no others. Likewise. */
-struct common_options common_options(int argc, char **argv, const char *help);
+/* A command, which has --help and --version besides its options. run returns an exit code. */
+struct command {
+    const char *name, *summary;
+    const char *usage, *exit_codes; /* what the help has before and after the options */
+    bool takes_arguments;
+    struct command_option options[OPTIONS_MOST + 1]; /* the last has no name */
+    int (*run)(void);
+};
+
+extern const struct command bench_command, check_command, policy_command, setup_command,
+    stats_command;
+
+/* Of more than one command. */
+/* clang-format off */
+#define OPTION_MODULE {"module", " PATH", "the proxy: its file's name gives that of the configuration", .text = &request.module_path}
+#define OPTION_JSON   {"json", "", "for programs", &request.json}
+/* clang-format on */
+
+/* The command line, as far as the command itself does not keep it. */
+extern struct request {
+    const char *command; /* "p11-proxy NAME", for messages */
+    const char *module_path;
+    bool json;
+    char **arguments; /* what follows the options; NULL ends it */
+} request;
+
+/* Ends the program, after a message that says where help is. */
+_Noreturn void end_with_hint(void);
+
+/* For a command line that is wrong: says why, and ends the program. */
+#define usage_error(...) (say(__VA_ARGS__), end_with_hint())
 
 /* A whole number from 1 to most, with nothing before or behind it. */
 bool parse_number(const char *text, unsigned long most, unsigned long *number);
-
-/* The module that is meant if none is named: the one beside the program in a build tree, else the
- * installed one. */
-const char *default_module(void);
 
 /* Whether the file at path is a link to one of another name. Its real path goes to real if it exists. */
 bool is_link_to_other(const char *path, char real[PATH_MAX]);
@@ -70,6 +73,9 @@ bool is_link_to_other(const char *path, char real[PATH_MAX]);
 /* EXIT_BAD, with a message on stderr, if what was written to stdout did not arrive; else code. A
  * reader that has closed its end is no error. */
 int end_of_output(int code);
+
+/* A message on stderr: the command's name, and the text as put_plain() writes it. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);

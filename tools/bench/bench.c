@@ -6,21 +6,6 @@
 
 #include "base/clock.h"
 
-static const char help[] =
-    "usage: p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--json]\n"
-    "                       [--plot FILE] [--module PATH]\n\n"
-    "Draws random bytes straight from the token's own module and through the proxy, in\n"
-    "turns, and compares the two. Never logs in, never writes to the token.\n\n"
-    "  --size BYTES     of one draw, 1 to 1048576 (32)\n"
-    "  --threads N      that draw at the same time, 1 to 256 (1)\n"
-    "  --seconds N      for how long in all, 1 to 3600 (4)\n"
-    "  --json           for programs\n"
-    "  --plot FILE      write a program for gnuplot, which draws the latencies\n"
-    "  --module PATH    the proxy, from which the name of its configuration follows\n"
-    "  --help           show this\n"
-    "  --version        show the version\n\n"
-    "Exit code: 0 measured, 1 could not be measured, 2 wrong usage.\n";
-
 struct figure figures[FIGURES] = {
     [FIGURE_LOAD] = {OPERATION_EACH, "", "", 32, 1},
     {OPERATION_DRAW, "draw_32", "a draw of 32 bytes", 32, 1},
@@ -31,80 +16,69 @@ struct figure figures[FIGURES] = {
     {OPERATION_BURST, "draw_32_after_pause", "1000 draws after a pause, each", 32, 1},
 };
 
+struct bench bench = {.seconds = 4};
+
 /* In turns, so that other load of the machine meets both alike. */
-static bool bench(struct request *request, const struct common_options *common,
-                  struct message *message)
+static bool measure(struct message *message)
 {
     struct drawn *drawn = shared_memory(WAYS * sizeof *drawn);
     struct config *config; /* until the program ends */
-    if (config_load(&config, common->module_path, message) != 0 ||
+    if (config_load(&config, request.module_path, message) != 0 ||
         config_check_target(config, message) != 0)
         return false;
-    request->config = config;
-    if (realpath(common->module_path, request->module_path) == NULL) {
+    bench.config = config;
+    if (realpath(request.module_path, bench.module_path) == NULL) {
         message_set(message, "the proxy is not there (%m): %s; --module says where it is",
-                    common->module_path);
+                    request.module_path);
         return false;
     }
-    int64_t until_ns = clock_exact_ns() + (int64_t)request->seconds * NS_PER_S;
+    int64_t until_ns = clock_exact_ns() + (int64_t)bench.seconds * NS_PER_S;
     do {
         for (enum way way = STRAIGHT; way < WAYS; way++) {
-            if (!measure_round(request, way, &drawn[way])) {
-                message_set(message, "%s: %s",
-                            way == STRAIGHT ? config->target : request->module_path,
+            if (!measure_round(way, &drawn[way])) {
+                message_set(message, "%s: %s", way == STRAIGHT ? config->target : bench.module_path,
                             drawn[way].message.text);
                 return false;
             }
         }
     } while (clock_exact_ns() < until_ns);
-    if (common->json)
+    if (request.json)
         print_json(drawn);
     else
-        print_text(request, drawn);
-    if (request->plot != NULL && !plot_write(request, drawn)) {
-        message_set(message, "the plot cannot be written (%m): %s", request->plot);
+        print_text(drawn);
+    if (bench.plot != NULL && !plot_write(drawn)) {
+        message_set(message, "the plot cannot be written (%m): %s", bench.plot);
         return false;
     }
     return true;
 }
 
-int bench_command(int argc, char **argv)
+static int run(void)
 {
-    static const struct option options[] = {
-        {"size", required_argument, NULL, 's'},
-        {"threads", required_argument, NULL, 't'},
-        {"seconds", required_argument, NULL, 'n'},
-        {"plot", required_argument, NULL, 'p'},
-        OPTION_MODULE,
-        OPTION_JSON,
-        OPTIONS_OF_ALL,
-    };
-    struct request request = {.seconds = 4};
-    struct common_options common = {.module_path = default_module()};
-    struct figure *load = &figures[FIGURE_LOAD];
     struct message message;
-    int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        const char *wrong = NULL;
-        if (option == 's' && !parse_number(optarg, 1048576, &load->size_bytes))
-            wrong = "--size is not a number from 1 to 1048576";
-        else if (option == 't' && !parse_number(optarg, THREADS_MOST, &load->threads))
-            wrong = "--threads is not a number from 1 to 256";
-        else if (option == 'n' && !parse_number(optarg, 3600, &request.seconds))
-            wrong = "--seconds is not a number from 1 to 3600";
-        else if (option == 'p')
-            request.plot = optarg;
-        else if (strchr("stn", option) == NULL)
-            common_option(option, argv[0], help, &common);
-        if (wrong != NULL)
-            usage_error(argv[0], "%s: '%s'", wrong, optarg);
-    }
-    if (optind < argc)
-        usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
-    if (bench(&request, &common, &message))
+    if (measure(&message))
         return end_of_output(EXIT_FINE);
-    fputs("p11-proxy bench: ", stderr);
-    put_plain(stderr, message.text);
-    putc('\n', stderr);
+    say("%s", message.text);
     return end_of_output(EXIT_BAD);
 }
+
+const struct command bench_command = {
+    .name = "bench",
+    .summary = "measure random bytes straight from the token and through the proxy",
+    .usage = "p11-proxy bench [--size BYTES] [--threads N] [--seconds N] [--json]\n"
+             "                       [--plot FILE] [--module PATH]\n\n"
+             "Draws random bytes straight from the token's own module and through the proxy, in\n"
+             "turns, and compares the two. Never logs in, never writes to the token.",
+    .options = {{"size", " BYTES", "of one draw, 1 to 1048576 (32)",
+                 .number = &figures[FIGURE_LOAD].size_bytes, .most = 1048576},
+                {"threads", " N", "that draw at the same time, 1 to 256 (1)",
+                 .number = &figures[FIGURE_LOAD].threads, .most = THREADS_MOST},
+                {"seconds", " N", "for how long in all, 1 to 3600 (4)", .number = &bench.seconds,
+                 .most = 3600},
+                OPTION_JSON,
+                {"plot", " FILE", "write a program for gnuplot, which draws the latencies",
+                 .text = &bench.plot},
+                OPTION_MODULE},
+    .exit_codes = "0 measured, 1 could not be measured, 2 wrong usage.",
+    .run = run,
+};

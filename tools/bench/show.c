@@ -88,7 +88,7 @@ static void put_load(FILE *out)
             load->threads == 1 ? "" : "s");
 }
 
-void print_text(const struct request *request, const struct drawn drawn[WAYS])
+void print_text(const struct drawn drawn[WAYS])
 {
     double loads[WAYS][COLUMNS];
     put_load(stdout);
@@ -113,14 +113,14 @@ void print_text(const struct request *request, const struct drawn drawn[WAYS])
             printf("%-32s %13.3f %13.3f %13.2f\n", figures[i].name, straight_ns / 1e3,
                    proxy_ns / 1e3, ratio(straight_ns, proxy_ns));
     }
-    if (request->plot != NULL)
-        printf("\nThe plot is in %s; to see it: gnuplot -p FILE\n", request->plot);
+    if (bench.plot != NULL)
+        printf("\nThe plot is in %s; to see it: gnuplot -p FILE\n", bench.plot);
 }
 
-bool plot_write(const struct request *request, const struct drawn drawn[WAYS])
+bool plot_write(const struct drawn drawn[WAYS])
 {
     enum { CURVE_POINTS = 1000 };
-    FILE *out = fopen(request->plot, "we");
+    FILE *out = fopen(bench.plot, "we");
     if (out == NULL)
         return false;
     fputs("set title 'C\\_GenerateRandom, ", out);

@@ -22,7 +22,6 @@ static const struct timespec PAUSE = {.tv_nsec = 500 * NS_PER_MS};
 
 /* What the process that draws has loaded and opened. */
 static struct {
-    const struct request *request;
     enum way way;
     struct drawn *drawn;
     CK_FUNCTION_LIST *list;
@@ -186,16 +185,15 @@ static void find_slot(void)
 /* In a child. */
 static void measure_all(void)
 {
-    const struct request *request = own.request;
-    const struct config *config = request->config;
+    const struct config *config = bench.config;
     bool is_straight = own.way == STRAIGHT, locks;
     struct message message;
-    if (token_start(&own.list, is_straight ? config->target : request->module_path,
+    if (token_start(&own.list, is_straight ? config->target : bench.module_path,
                     is_straight ? config->target_init : NULL, &locks, &message) != 0)
         give_up("%s", message.text);
     if (!locks && figures[FIGURE_LOAD].threads > 1)
         give_up("it does not work with several threads");
-    if (is_straight && token_is_started(request->module_path))
+    if (is_straight && token_is_started(bench.module_path))
         give_up("it loads the proxy in turn, so there is nothing to compare; p11-proxy "
                 "check says what to do");
     find_slot();
@@ -208,9 +206,8 @@ static void measure_all(void)
     own.list->C_Finalize(NULL);
 }
 
-bool measure_round(const struct request *request, enum way way, struct drawn *drawn)
+bool measure_round(enum way way, struct drawn *drawn)
 {
-    own.request = request;
     own.way = way;
     own.drawn = drawn;
     message_set(&drawn->message, "it ended the process that had loaded it");

@@ -9,16 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char help[] =
-    "usage: p11-proxy check [--module PATH] [--json]\n\n"
-    "Reads the configuration, loads the token's module and the proxy, and says what is in\n"
-    "force, what is wrong, and what to do about it. Never logs in, never writes.\n\n"
-    "  --module PATH  the proxy whose configuration is meant: the file is named after it\n"
-    "  --json         for programs\n"
-    "  --help         show this\n"
-    "  --version      show the version\n\n"
-    "Exit code: 0 no problem (notes do not count), 1 a problem, 2 wrong usage.\n";
-
 enum {
     STAGE_S = 30,
     FINDINGS_MOST = 256,      /* what comes after is not kept */
@@ -164,31 +154,40 @@ static void print_json(void)
     json_write(document);
 }
 
-int check_command(int argc, char **argv)
+static int run(void)
 {
     static void (*const subjects[])(void) = {
         check_settings, check_policy, check_target, check_proxy, check_machine, check_p11_kit,
     };
-    struct common_options common = common_options(argc, argv, help);
     char folder[PATH_MAX] = "";
-    if (optind < argc)
-        usage_error(argv[0], "it takes no argument: '%s'", argv[optind]);
     report = shared_memory(sizeof *report);
     /* Not realpath(): a link is to be seen. Not a plain name: dlopen() would look for it elsewhere. */
-    bool is_absolute = common.module_path[0] == '/' || getcwd(folder, sizeof folder) == NULL;
+    bool is_absolute = request.module_path[0] == '/' || getcwd(folder, sizeof folder) == NULL;
     snprintf(checked.module_path, sizeof checked.module_path, "%s%s%s", folder,
-             is_absolute ? "" : "/", common.module_path);
+             is_absolute ? "" : "/", request.module_path);
     config_places_default(&checked.places, checked.module_path);
     checked.config = config_read(&checked.places);
     if (checked.config == NULL) {
-        perror(argv[0]);
+        say("out of memory");
         return EXIT_BAD;
     }
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
         subjects[i]();
-    if (common.json)
+    if (request.json)
         print_json();
     else
         print_text();
     return end_of_output(report_problems() > 0 ? EXIT_BAD : EXIT_FINE);
 }
+
+const struct command check_command = {
+    .name = "check",
+    .summary = "say what is in force, what is wrong, and what to do about it",
+    .usage =
+        "p11-proxy check [--module PATH] [--json]\n\n"
+        "Reads the configuration, loads the token's module and the proxy, and says what is in\n"
+        "force, what is wrong, and what to do about it. Never logs in, never writes.",
+    .options = {OPTION_MODULE, OPTION_JSON},
+    .exit_codes = "0 no problem (notes do not count), 1 a problem, 2 wrong usage.",
+    .run = run,
+};

@@ -11,9 +11,6 @@
 
 #include "tool.h"
 
-/* What inspecting a process came to. For a process with several descriptors it is the last that is true. */
-enum outcome { GONE, UNUSED, FORBIDDEN, STRANGE, SHOWN };
-
 /* Reads a small file of the process as text. "" if that fails. */
 static void read_text(int fds, const char *name, char *text, size_t text_bytes)
 {
@@ -59,41 +56,42 @@ static void clean(struct statistics *all)
 }
 
 /* Copies into *all what is in use. A forked child has inherited counters, whose PID is another's. */
-static enum outcome read_counters(struct statistics *all, int fd, uint64_t own_pid)
+static enum counted read_counters(struct statistics *all, int fd, uint64_t own_pid)
 {
     static const char zeros[sizeof all->magic];
     const size_t slots_at = offsetof(struct statistics, slots);
     if (pread(fd, all, slots_at, 0) != (ssize_t)slots_at)
-        return STRANGE;
+        return COUNTED_STRANGE;
     if (memcmp(all->magic, zeros, sizeof zeros) == 0)
-        return UNUSED; /* C_Initialize is under way: the module sets magic last */
+        return COUNTED_UNUSED; /* C_Initialize is under way: the module sets magic last */
     if (memcmp(all->magic, STATISTICS_MAGIC, sizeof STATISTICS_MAGIC) != 0 ||
         all->layout != STATISTICS_LAYOUT || all->size_bytes != sizeof *all)
-        return STRANGE;
+        return COUNTED_STRANGE;
     if (all->slot_count > STATISTICS_SLOTS)
         all->slot_count = STATISTICS_SLOTS;
     if (all->refusal_count > STATISTICS_REFUSALS)
         all->refusal_count = STATISTICS_REFUSALS;
     const size_t slots_bytes = all->slot_count * sizeof all->slots[0];
     if (pread(fd, all->slots, slots_bytes, (off_t)slots_at) != (ssize_t)slots_bytes)
-        return STRANGE;
+        return COUNTED_STRANGE;
     clean(all);
-    return all->pid == own_pid ? SHOWN : UNUSED;
+    return all->pid == own_pid ? COUNTED : COUNTED_UNUSED;
 }
 
 /* Adds the proxy of which fd has the counters; fds is the directory of the process's descriptors. */
-static enum outcome add_proxy(struct counted_list *list, pid_t pid, int fds, int fd)
+static enum counted add_proxy(struct counted_list *list, pid_t pid, int fds, int fd)
 {
     struct counted_proxy proxy = {.pid = pid};
     struct counted_proxy *more =
         realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
     if (more == NULL)
-        return GONE;
+        return COUNTED_GONE;
     list->proxies = more;
     proxy.counters = aligned_alloc(_Alignof(struct statistics), sizeof(struct statistics));
-    enum outcome outcome =
-        proxy.counters != NULL ? read_counters(proxy.counters, fd, innermost_pid(fds, pid)) : GONE;
-    if (outcome != SHOWN) {
+    enum counted outcome = proxy.counters != NULL
+                               ? read_counters(proxy.counters, fd, innermost_pid(fds, pid))
+                               : COUNTED_GONE;
+    if (outcome != COUNTED) {
         free(proxy.counters);
         return outcome;
     }
@@ -103,29 +101,29 @@ static enum outcome add_proxy(struct counted_list *list, pid_t pid, int fds, int
     proxy.program[len > 0 ? len - 1 : 0] = '\0';
     make_plain(proxy.program);
     list->proxies[list->count++] = proxy;
-    return SHOWN;
+    return COUNTED;
 }
 
-static enum outcome inspect_descriptor(struct counted_list *list, pid_t pid, int fds,
+static enum counted inspect_descriptor(struct counted_list *list, pid_t pid, int fds,
                                        const char *name)
 {
     static const char wanted[] = "/memfd:" STATISTICS_NAME " (deleted)";
     char target[sizeof wanted + 1];
     ssize_t len = readlinkat(fds, name, target, sizeof target);
     if (len < 0 && errno == EACCES)
-        return FORBIDDEN;
+        return COUNTED_FORBIDDEN;
     if (len != sizeof wanted - 1 || memcmp(target, wanted, sizeof wanted - 1) != 0)
-        return UNUSED;
+        return COUNTED_UNUSED;
     /* The process may have put a FIFO or a leased file in its place, so opening does not wait. */
     int fd = openat(fds, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return errno == EACCES ? FORBIDDEN : UNUSED;
-    enum outcome outcome = add_proxy(list, pid, fds, fd);
+        return errno == EACCES ? COUNTED_FORBIDDEN : COUNTED_UNUSED;
+    enum counted outcome = add_proxy(list, pid, fds, fd);
     close(fd);
     return outcome;
 }
 
-static enum outcome inspect(struct counted_list *list, pid_t pid)
+enum counted counters_add(struct counted_list *list, pid_t pid)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
@@ -134,47 +132,29 @@ static enum outcome inspect(struct counted_list *list, pid_t pid)
     const struct dirent *entry;
     if (directory == NULL) {
         list->forbidden += errno == EACCES;
-        return errno == EACCES ? FORBIDDEN : GONE;
+        return errno == EACCES ? COUNTED_FORBIDDEN : COUNTED_GONE;
     }
-    enum outcome best = UNUSED;
+    enum counted best = COUNTED_UNUSED;
     while ((entry = readdir(directory)) != NULL) {
-        enum outcome outcome = inspect_descriptor(list, pid, dirfd(directory), entry->d_name);
+        enum counted outcome = inspect_descriptor(list, pid, dirfd(directory), entry->d_name);
         best = outcome > best ? outcome : best;
     }
     closedir(directory);
-    list->forbidden += best == FORBIDDEN;
-    list->strange += best == STRANGE;
+    list->forbidden += best == COUNTED_FORBIDDEN;
+    list->strange += best == COUNTED_STRANGE;
     return best;
 }
 
-bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, bool complains)
+void counters_add_all(struct counted_list *list)
 {
-    static const char *const reasons[] = {
-        [GONE] = "does not exist",
-        [UNUSED] = "does not use the proxy, has x-statistics: off, or has closed its descriptors; "
-                   "it counts from its own C_Initialize to C_Finalize",
-        [FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
-                      "root can read it",
-        [STRANGE] = "has counters that version " VERSION
-                    " does not read; use the p11-proxy that came with the module",
-    };
-    bool all_shown = true;
+    DIR *directory = opendir("/proc");
     const struct dirent *entry;
-    DIR *directory = count == 0 ? opendir("/proc") : NULL;
-    *list = (struct counted_list){.count = 0};
     while (directory != NULL && (entry = readdir(directory)) != NULL) {
         if (isdigit((unsigned char)entry->d_name[0]))
-            inspect(list, (pid_t)strtol(entry->d_name, NULL, 10));
+            counters_add(list, (pid_t)strtol(entry->d_name, NULL, 10));
     }
     if (directory != NULL)
         closedir(directory);
-    for (size_t i = 0; i < count; i++) {
-        enum outcome outcome = inspect(list, pids[i]);
-        all_shown = all_shown && outcome == SHOWN;
-        if (outcome != SHOWN && complains)
-            fprintf(stderr, "p11-proxy stats: process %ld %s\n", (long)pids[i], reasons[outcome]);
-    }
-    return all_shown;
 }
 
 void counters_free(struct counted_list *list)

@@ -20,6 +20,10 @@ struct counted_proxy {
     struct statistics *counters; /* the copy; see above */
 };
 
+/* What looking at a process came to. For one with several proxies it is the last that is true. */
+enum counted { COUNTED_GONE, COUNTED_UNUSED, COUNTED_FORBIDDEN, COUNTED_STRANGE, COUNTED };
+
+/* Is all zero before the first process is added, and ends with counters_free(). */
 struct counted_list {
     struct counted_proxy *proxies;
     size_t count;
@@ -27,12 +31,11 @@ struct counted_list {
     size_t strange;   /* whose counters have another layout, or were not made by a proxy */
 };
 
-/*
- * Finds the processes that use the proxy: all, or with count > 0 those in pids. With complains says on
- * stderr why one in pids cannot be shown. False if that is so for one of them.
- * The caller ends *list with counters_free() in any case.
- */
-bool counters_find(struct counted_list *list, const pid_t *pids, size_t count, bool complains);
+/* Adds the proxies of a process. */
+enum counted counters_add(struct counted_list *list, pid_t pid);
+
+/* Adds those of all processes. */
+void counters_add_all(struct counted_list *list);
 
 void counters_free(struct counted_list *list);
 

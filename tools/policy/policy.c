@@ -8,19 +8,6 @@
 
 enum { NAME_BYTES = 64 };
 
-static const char help[] =
-    "usage: p11-proxy policy [--module PATH] [--json] [NAME]...\n\n"
-    "Shows the policy in force. With names, says of each whether it is permitted or\n"
-    "refused, and by which rule, or why a listed name has no effect. A name is that\n"
-    "of an algorithm (MD5withRSA), of a mechanism (CKM_SHA_1), a mechanism's number\n"
-    "(0x220), or a curve (secp192r1).\n\n"
-    "  --module PATH  the proxy whose configuration is meant: the file is named after it\n"
-    "  --json         for programs\n"
-    "  --help         show this\n"
-    "  --version      show the version\n\n"
-    "Exit code: 0 permitted or no effect, 1 refused (any of the names), 2 unknown or\n"
-    "wrong usage.\n";
-
 /* In the order of the verdicts of struct policy_answer. */
 static const char *const verdicts[] = {"permitted", "refused", "no effect", "unknown"};
 
@@ -102,20 +89,20 @@ static struct json_object *json_answer(const char *text, const struct policy_ans
     return object;
 }
 
-static int answer_all(bool json, const struct policy *policy, char **texts)
+static int answer_all(const struct policy *policy)
 {
     static struct policy_answer answer;
     struct json_object *all = json_object_new_array();
     int code = EXIT_FINE;
 
-    for (char **text = texts; *text != NULL; text++) {
+    for (char **text = request.arguments; *text != NULL; text++) {
         if (policy_ask(policy, *text, &answer) != 0) {
-            fputs("p11-proxy policy: out of memory\n", stderr);
+            say("out of memory");
             return EXIT_USAGE;
         }
         bool refused = answer.verdict == POLICY_REFUSES;
         bool audited = refused && policy_is_audit(policy);
-        if (json)
+        if (request.json)
             json_object_array_add(all, json_answer(*text, &answer, audited));
         else
             print_answer(policy, *text, &answer, audited);
@@ -124,16 +111,16 @@ static int answer_all(bool json, const struct policy *policy, char **texts)
         else if (refused && !audited && code == EXIT_FINE)
             code = EXIT_BAD;
     }
-    if (json)
+    if (request.json)
         json_write(all);
     return code;
 }
 
-static int print_policy(bool json, const struct policy *policy)
+static int print_policy(const struct policy *policy)
 {
     struct policy_counts counts;
 
-    if (!json) {
+    if (!request.json) {
         policy_print(policy, stdout);
         return EXIT_FINE;
     }
@@ -161,14 +148,11 @@ static int print_policy(bool json, const struct policy *policy)
 
 static void say_warning(const char *message)
 {
-    fputs("p11-proxy policy: ", stderr);
-    put_plain(stderr, message);
-    putc('\n', stderr);
+    say("%s", message);
 }
 
-int policy_command(int argc, char **argv)
+static int run(void)
 {
-    struct common_options request = common_options(argc, argv, help);
     struct config *config = NULL;
     struct policy *policy = NULL;
     struct message message;
@@ -176,12 +160,27 @@ int policy_command(int argc, char **argv)
 
     if (config_load(&config, request.module_path, &message) != 0 ||
         policy_load(&policy, config, say_warning, &message) != 0)
-        say_warning(message.text);
-    else if (argv[optind] != NULL)
-        code = answer_all(request.json, policy, argv + optind);
+        say("%s", message.text);
+    else if (request.arguments[0] != NULL)
+        code = answer_all(policy);
     else
-        code = print_policy(request.json, policy);
+        code = print_policy(policy);
     policy_free(policy);
     config_free(config);
     return end_of_output(code);
 }
+
+const struct command policy_command = {
+    .name = "policy",
+    .summary = "show which algorithms are refused, and by which rule",
+    .usage = "p11-proxy policy [--module PATH] [--json] [NAME]...\n\n"
+             "Shows the policy in force. With names, says of each whether it is permitted or\n"
+             "refused, and by which rule, or why a listed name has no effect. A name is that\n"
+             "of an algorithm (MD5withRSA), of a mechanism (CKM_SHA_1), a mechanism's number\n"
+             "(0x220), or a curve (secp192r1).",
+    .takes_arguments = true,
+    .options = {OPTION_MODULE, OPTION_JSON},
+    .exit_codes =
+        "0 permitted or no effect, 1 refused (any of the names), 2 unknown or wrong usage.",
+    .run = run,
+};

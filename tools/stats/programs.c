@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "policy/tables.h"
 #include "tool.h"
 
 enum { LABELS_BYTES = 8192 }; /* twice as many as all texts of a sample have */
@@ -17,6 +18,19 @@ enum { LABELS_BYTES = 8192 }; /* twice as many as all texts of a sample have */
 struct labels {
     char text[LABELS_BYTES];
 };
+
+const char *stats_policy_word(const struct statistics *counters)
+{
+    return counters->flags & STATISTICS_AUDIT    ? "audit"
+           : counters->flags & STATISTICS_POLICY ? "enforce"
+                                                 : "none";
+}
+
+const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
+{
+    return mechanism == STATISTICS_NO_MECHANISM ? "key"
+                                                : mechanism_name(mechanism, text, MECHANISM_BYTES);
+}
 
 /* What is made: JSON's processes, and the samples. */
 static struct json_object *processes, *families;

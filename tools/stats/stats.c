@@ -1,49 +1,148 @@
-/* stats.c - p11-proxy stats: live counters of the processes that use the proxy. */
+/* stats.c - p11-proxy stats: live counters of the processes that use the proxy; the table is for people. */
 #include "stats/stats.h"
 #include "tool.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
-
-#include "policy/tables.h"
-
-static const char help[] =
-    "usage: p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
-    "Shows what the proxy counts in the processes PID, or in all that use it: draws served\n"
-    "from the pool and by the token, fills, drops, refusals.\n"
-    "You see your own processes; root sees those of all users.\n\n"
-    "  --format=FORMAT    table (the default), json or openmetrics\n"
-    "  --json             the same as --format=json\n"
-    "  --watch[=SECONDS]  again every second, or every 1 to 3600 seconds\n"
-    "  --help             show this\n"
-    "  --version          show the version\n\n"
-    "Exit code: 0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.\n";
 
 #define DRAW_ANEW "\033[H\033[2J" /* at the top of an empty screen */
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
 
-struct request {
-    int format; /* enum format */
-    unsigned long period_s;
+static struct {
+    const char *format_word;
+    enum format format;
     bool watches;
-    const pid_t *pids; /* as for counters_find() */
-    size_t pids_count;
-};
+    unsigned long period_s;
+} stats = {.format_word = "table", .period_s = 1};
 
-const char *stats_policy_word(const struct statistics *counters)
+enum { NUMBER_WIDTH = 15, LABEL_WIDTH = 20 };
+
+static void put_number(uint64_t value)
 {
-    return counters->flags & STATISTICS_AUDIT    ? "audit"
-           : counters->flags & STATISTICS_POLICY ? "enforce"
-                                                 : "none";
+    printf("%*" PRIu64, NUMBER_WIDTH, value);
 }
 
-const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
+static void put_label(const char *label)
 {
-    return mechanism == STATISTICS_NO_MECHANISM ? "key"
-                                                : mechanism_name(mechanism, text, MECHANISM_BYTES);
+    printf("    %-*s", LABEL_WIDTH, label);
+}
+
+static double draws_of(const struct statistics_slot *slot)
+{
+    return (double)slot->pool_draws + (double)slot->token_draws + (double)slot->failed_draws;
+}
+
+/* What stands behind the numbers of some lines. */
+static void put_note(const char *name, const struct statistics_slot *slot)
+{
+    if (strcmp(name, "pool_draws") == 0) {
+        /* Rounded down, because 100 % means all. */
+        unsigned tenths = (unsigned)(1000 * (double)slot->pool_draws / draws_of(slot));
+        printf("   %u.%u %% of all draws", tenths / 10, tenths % 10);
+    }
+    for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
+        if (slot->drops[i] != 0)
+            printf("   %s %" PRIu64, statistics_drop_words[i], statistic_read(&slot->drops[i]));
+    }
+}
+
+/* A line for a count, bytes, or both, unless all of it is 0. Rows of one line follow each other, the count
+ * first. */
+static void put_lines(const struct statistics_slot *slot)
+{
+    for (const struct statistics_row *row = statistics_slot_rows; row->name != NULL; row++) {
+        const struct statistics_row *first = row;
+        bool has_count = row->unit[0] == '\0';
+        if (has_count && row[1].name != NULL && strcmp(row[1].line, row->line) == 0)
+            row++;
+        bool has_bytes = row->unit[0] != '\0';
+        uint64_t count = statistics_number(first, slot), bytes = statistics_number(row, slot);
+        if (row->line[0] == '\0' || (count == 0 && bytes == 0))
+            continue;
+        put_label(row->line);
+        if (has_count)
+            put_number(count);
+        else
+            printf("%*s", NUMBER_WIDTH, "");
+        if (has_bytes)
+            put_number(bytes);
+        put_note(first->name, slot);
+        putchar('\n');
+    }
+}
+
+static void put_slot(const struct statistics_slot *slot)
+{
+    bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
+    printf("  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id), labelled ? ", token '" : "",
+           slot->token, labelled ? "'" : "", any ? "" : ": no draws");
+    if (!any)
+        return;
+    if (slot->trust != HEALTH_OK)
+        printf("    %s\n",
+               slot->trust == HEALTH_SUSPECT
+                   ? "SUSPECT: its last random bytes failed the health test"
+                   : "FAILED the health test twice in a row: no random bytes until C_Finalize");
+    put_label("");
+    printf("%*s%*s\n", NUMBER_WIDTH, "calls", NUMBER_WIDTH, "bytes");
+    put_lines(slot);
+}
+
+static const char *refused_word(const struct statistics *counters)
+{
+    return (counters->flags & STATISTICS_AUDIT) != 0 ? "that would be refused" : "refused";
+}
+
+static void put_refusals(const struct statistics *counters)
+{
+    char name[MECHANISM_BYTES];
+    if (counters->refusal_count > 0)
+        printf("  %s\n", refused_word(counters));
+    for (uint64_t i = 0; i < counters->refusal_count; i++) {
+        const struct statistics_refusal *refusal = &counters->refusals[i];
+        put_label(stats_mechanism(refusal->mechanism, name));
+        put_number(refusal->times);
+        printf("   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
+               statistic_read(&refusal->line));
+    }
+}
+
+static void put_head(const struct counted_proxy *proxy)
+{
+    const struct statistics *counters = proxy->counters;
+    uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
+    uint64_t minutes = now_s > started_s ? (now_s - started_s) / 60 : 0;
+    bool pool = (counters->flags & STATISTICS_POOL);
+    printf("process %ld (%s), p11-proxy %s for %" PRIu64 ":%02u h\n", (long)proxy->pid,
+           proxy->program, counters->version, minutes / 60, (unsigned)(minutes % 60));
+    printf("  module    %s\n  target    %s\n  pool      %s%s\n  policy    %s", counters->module,
+           counters->target,
+           !pool                                   ? "off"
+           : (counters->flags & STATISTICS_THREAD) ? "filled by a background thread"
+                                                   : "filled on the application's own calls",
+           pool && (counters->flags & STATISTICS_MIX_KERNEL) ? "; mixed with the kernel's bytes"
+                                                             : "",
+           stats_policy_word(counters));
+    if (counters->refused > 0)
+        printf("; calls %s: %" PRIu64, refused_word(counters), statistic_read(&counters->refused));
+    putchar('\n');
+}
+
+static void put_table(const struct counted_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct statistics *counters = list->proxies[i].counters;
+        fputs(i > 0 ? "\n" : "", stdout);
+        put_head(&list->proxies[i]);
+        for (uint64_t slot = 0; slot < counters->slot_count; slot++)
+            put_slot(&counters->slots[slot]);
+        put_refusals(counters);
+    }
 }
 
 /* Whether stdout is a terminal that can move. */
@@ -57,84 +156,97 @@ static bool is_screen(void)
 static void put_notes(const struct counted_list *list)
 {
     if (list->count == 0)
-        fprintf(stderr,
-                "p11-proxy stats: no process that may be read uses the proxy; not readable: %zu\n",
-                list->forbidden);
+        say("no process that may be read uses the proxy; not readable: %zu", list->forbidden);
     if (list->strange > 0)
-        fprintf(stderr,
-                "p11-proxy stats: with counters of another kind: %zu; name one to see why\n",
-                list->strange);
+        say("with counters of another kind: %zu; name one to see why", list->strange);
+}
+
+/* Finds the processes that are named, or all. False if one cannot be shown; complains: says why not. */
+static bool find(struct counted_list *list, bool complains)
+{
+    static const char *const reasons[] = {
+        [COUNTED_GONE] = "does not exist",
+        [COUNTED_UNUSED] =
+            "does not use the proxy, has x-statistics: off, or has closed its descriptors; "
+            "it counts from its own C_Initialize to C_Finalize",
+        [COUNTED_FORBIDDEN] = "cannot be read: it belongs to another user, or is privileged; "
+                              "root can read it",
+        [COUNTED_STRANGE] = "has counters that version " VERSION
+                            " does not read; use the p11-proxy that came with the module",
+    };
+    bool all_shown = true;
+    if (request.arguments[0] == NULL)
+        counters_add_all(list);
+    for (char **word = request.arguments; *word != NULL; word++) {
+        pid_t pid = (pid_t)strtol(*word, NULL, 10);
+        enum counted counted = counters_add(list, pid);
+        all_shown = all_shown && counted == COUNTED;
+        if (counted != COUNTED && complains)
+            say("process %ld %s", (long)pid, reasons[counted]);
+    }
+    return all_shown;
 }
 
 /* Once, or until stdout is closed or none of the processes that were named can be shown. */
-static int show(const struct request *what)
+static int show(void)
 {
-    bool redraws = what->watches && what->format == FORMAT_TABLE && is_screen();
-    struct counted_list list;
-    bool all_shown = counters_find(&list, what->pids, what->pids_count, /* complains= */ true);
+    bool redraws = stats.watches && stats.format == FORMAT_TABLE && is_screen();
+    bool has_names = request.arguments[0] != NULL;
+    struct counted_list list = {0};
+    bool all_shown = find(&list, /* complains= */ true);
     int code;
     do {
-        if (what->format == FORMAT_JSON)
+        if (stats.format == FORMAT_JSON)
             stats_json(&list);
-        else if (what->format == FORMAT_METRICS)
+        else if (stats.format == FORMAT_METRICS)
             stats_metrics(&list);
         else {
             fputs(redraws ? DRAW_ANEW : "", stdout);
-            stats_table(&list);
-            fputs(what->watches && !redraws ? "\n" : "", stdout);
+            put_table(&list);
+            fputs(stats.watches && !redraws ? "\n" : "", stdout);
         }
         code = end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
-        if (what->pids_count == 0 && !(what->watches && what->format == FORMAT_JSON))
+        if (!has_names && !(stats.watches && stats.format == FORMAT_JSON))
             put_notes(&list);
-        if (!what->watches || ferror(stdout))
+        if (!stats.watches || ferror(stdout))
             break;
-        sleep((unsigned)what->period_s);
+        sleep((unsigned)stats.period_s);
         counters_free(&list);
-        counters_find(&list, what->pids, what->pids_count, /* complains= */ false);
-    } while (what->pids_count == 0 || list.count > 0);
+        find(&list, /* complains= */ false);
+    } while (!has_names || list.count > 0);
     counters_free(&list);
     return code;
 }
 
-int stats_command(int argc, char **argv)
+static int run(void)
 {
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"watch", optional_argument, NULL, 'w'},
-        OPTION_JSON,
-        OPTIONS_OF_ALL,
-    };
-    struct request what = {.format = FORMAT_TABLE, .period_s = 1};
-    int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (option) {
-        case 'j':
-            what.format = FORMAT_JSON;
-            break;
-        case 'f':
-            what.format = word_number(optarg, "table, json, openmetrics");
-            if (what.format < 0)
-                usage_error(argv[0], "--format is not table, json or openmetrics: '%s'", optarg);
-            break;
-        case 'w':
-            what.watches = true;
-            if (optarg != NULL && !parse_number(optarg, 3600, &what.period_s))
-                usage_error(argv[0], "--watch is not a number from 1 to 3600: '%s'", optarg);
-            break;
-        default:
-            common_option(option, argv[0], help, &(struct common_options){0});
-        }
-    }
-    if (what.watches && what.format == FORMAT_METRICS)
-        usage_error(argv[0], "--watch does not go with --format=openmetrics");
-
-    pid_t *pids = calloc((size_t)(argc - optind) + 1, sizeof pids[0]); /* until the program ends */
-    for (; pids != NULL && optind < argc; optind++) {
-        unsigned long number;
-        if (!parse_number(argv[optind], INT_MAX, &number))
-            usage_error(argv[0], "no process has this number: '%s'", argv[optind]);
-        pids[what.pids_count++] = (pid_t)number;
-    }
-    what.pids = pids;
-    return show(&what);
+    int format = word_number(stats.format_word, "table, json, openmetrics");
+    unsigned long number;
+    if (format < 0)
+        usage_error("--format is not table, json or openmetrics: '%s'", stats.format_word);
+    stats.format = (enum format)format;
+    if (stats.watches && stats.format == FORMAT_METRICS)
+        usage_error("--watch does not go with --format=openmetrics");
+    for (char **word = request.arguments; *word != NULL; word++)
+        if (!parse_number(*word, INT_MAX, &number))
+            usage_error("no process has this number: '%s'", *word);
+    return show();
 }
+
+const struct command stats_command = {
+    .name = "stats",
+    .summary = "show live counters of the processes that use the proxy",
+    .usage =
+        "p11-proxy stats [--json] [--format=FORMAT] [--watch[=SECONDS]] [PID]...\n\n"
+        "Shows what the proxy counts in the processes PID, or in all that use it: draws served\n"
+        "from the pool and by the token, fills, drops, refusals.\n"
+        "You see your own processes; root sees those of all users.",
+    .takes_arguments = true,
+    .options = {{"format", "=FORMAT", "table (the default), json or openmetrics",
+                 .text = &stats.format_word},
+                {"json", "", "the same as --format=json", .text = &stats.format_word},
+                {"watch", "[=SECONDS]", "again every second, or every 1 to 3600 seconds",
+                 &stats.watches, .number = &stats.period_s, .most = 3600}},
+    .exit_codes = "0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.",
+    .run = run,
+};

@@ -12,9 +12,6 @@ const char *stats_policy_word(const struct statistics *counters);
 /* A mechanism's name, or "key" for STATISTICS_NO_MECHANISM; text may hold it. */
 const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES]);
 
-/* For people. */
-void stats_table(const struct counted_list *list);
-
 /* For programs: JSON, one object on one line, or OpenMetrics, which Prometheus' older text format can be
  * read as too. */
 void stats_json(const struct counted_list *list);
