@@ -12,13 +12,14 @@ umask 022
 . "$CHECKOUT/tools/setup.sh"
 
 TARGET=$(softhsm_module)
+kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1)
 checks=0
 failed=0
 
 # as_nobody COMMAND...: root runs it as user 65534.
 as_nobody() {
     local as=()
-    [[ $(id -u) != 0 ]] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+    [[ $EUID != 0 ]] || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
     "${as[@]}" "$@"
 }
 
@@ -34,9 +35,26 @@ fi
 new_softhsm_token "$scratch"
 export SOFTHSM2_CONF=$scratch/softhsm2.conf
 
-# The file that the proxy reads, whatever this machine has configured.
+# configure [LINE...]: the file that the proxy reads, whatever this machine has configured. Logs go to $log.
 export P11_PROXY_CONFIG=$scratch/p11-proxy.module
-printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' >"$P11_PROXY_CONFIG"
+log='stderr warning'
+configure() {
+    printf '%s\n' "module: $PROXY" "x-target: $TARGET" "x-log: $log" "$@" >"$P11_PROXY_CONFIG"
+}
+configure
+
+# as_someone COMMAND...: where p11-kit reads the files of a user's home, and no others.
+modules=$scratch/home/.config/pkcs11/modules
+mkdir -p "$modules"
+printf 'user-config: only\n' >"${modules%/*}/pkcs11.conf"
+as_someone() {
+    as_p11_kit_user "$scratch/home" "$@"
+}
+
+# register NAME LINE...: writes the file of a module there.
+register() {
+    printf '%s\n' "${@:2}" >"$modules/$1.module"
+}
 
 # check WHAT COMMAND...: one check; what the command printed is shown if it failed.
 check() {
@@ -69,21 +87,30 @@ skip_all() {
     exit 77
 }
 
-# needs FILE...: programs by their names, other files by their paths.
+# has WHAT: a program by its name, any other file by its path. Functions do not count.
+has() {
+    type -P "$1" >/dev/null || [[ -e $1 ]]
+}
+
+# needs WHAT...: all of it, or the whole test is skipped.
 needs() {
     local what
     for what in "$@"; do
-        command -v "$what" >/dev/null || [[ -e $what ]] || skip_all "there is no $what"
+        has "$what" || skip_all "there is no $what"
     done
+}
+
+# check_with WHAT ...: as check, but skipped where WHAT is missing.
+check_with() {
+    if has "$1"; then
+        check "${@:2}"
+    else
+        skip_check "$2" "there is no $1"
+    fi
 }
 
 # repeat N COMMAND...: until one fails.
 repeat() {
     local i
     for ((i = 0; i < $1; i++)); do "${@:2}" || return 1; done
-}
-
-# as_someone COMMAND...: with $scratch/home as home, for a p11-kit that reads a user's files.
-as_someone() {
-    as_p11_kit_user "$scratch/home" "$@"
 }

@@ -5,8 +5,7 @@
 
 # under LIST COMMAND...: with that list of disabled algorithms.
 under() {
-    printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: stderr warning' "x-disabled-algorithms: $1" \
-        >"$P11_PROXY_CONFIG"
+    configure "x-disabled-algorithms: $1"
     "${@:2}"
 }
 

@@ -33,7 +33,7 @@ check "refill: the bytes of the first, and its code" \
 # enum pool_drop: 2 is POOL_DROP_SESSIONS.
 check "drop: the last session closed" \
     fires drop 'reason 2' '"reason %d\n", $_probe_arg0' "${random[@]}" 16
-echo 'x-disabled-algorithms: MD5' >>"$P11_PROXY_CONFIG"
+configure 'x-disabled-algorithms: MD5'
 check "refusal: the mechanism, the rule and the function" \
     fires refusal '528: MD5, C_DigestInit' '"%lu: %s, %s\n", $_probe_arg0, (char *)$_probe_arg1, (char *)$_probe_arg2' \
     pkcs11-tool --module "$PROXY" --hash --mechanism MD5 --input-file /dev/null

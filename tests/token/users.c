@@ -3,9 +3,10 @@
  *     users local|global|namespace MODULE-A MODULE-B STEP...
  *
  * A step is a user and what it does, for example Ai: i initializes, f finalizes, o opens a session, c closes it, l logs
- * in, d draws until a pool is warm, b draws much at once, h makes a digest, t draws in four threads, s asks for the
- * session, k forks a child that starts anew and exits, u unloads the module, which the next step loads again. All
- * modules that are used are loaded first: with RTLD_LOCAL, with RTLD_GLOBAL, or in a link namespace of its own.
+ * in, d draws until a pool is warm, b draws much at once, h and m make digests with SHA-256 and MD5, t draws in four
+ * threads, s asks for the session and its token, k forks a child that starts anew and exits, u unloads the module, which the next
+ * step loads again. All modules that are used are loaded first: with RTLD_LOCAL, with RTLD_GLOBAL, or in a link
+ * namespace of its own. Without steps they are read from standard input, one a line.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -104,13 +105,21 @@ static CK_RV draw_in_threads(struct user *user)
     return rv;
 }
 
-static CK_RV digest(const struct user *user)
+static CK_RV digest(const struct user *user, CK_MECHANISM_TYPE type)
 {
-    CK_MECHANISM sha256 = {.mechanism = CKM_SHA256};
+    CK_MECHANISM mechanism = {.mechanism = type};
     CK_BYTE hash[32] = {0};
     CK_ULONG hash_bytes = sizeof hash;
-    CK_RV rv = user->fn->C_DigestInit(user->session, &sha256);
+    CK_RV rv = user->fn->C_DigestInit(user->session, &mechanism);
     return rv != CKR_OK ? rv : user->fn->C_Digest(user->session, hash, 5, hash, &hash_bytes);
+}
+
+static CK_RV ask(const struct user *user)
+{
+    CK_SESSION_INFO session;
+    CK_TOKEN_INFO token;
+    CK_RV rv = user->fn->C_GetSessionInfo(user->session, &session);
+    return rv != CKR_OK ? rv : user->fn->C_GetTokenInfo(session.slotID, &token);
 }
 
 static void do_steps(struct user *user, const char *steps);
@@ -132,7 +141,6 @@ static CK_RV child_starts_anew(struct user *user)
 static CK_RV step(struct user *user, char what)
 {
     CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK};
-    CK_SESSION_INFO info;
     if (user->fn == NULL)
         load(user);
     switch (what) {
@@ -151,11 +159,13 @@ static CK_RV step(struct user *user, char what)
     case 'b':
         return draw(user, 1000, 0);
     case 'h':
-        return digest(user);
+        return digest(user, CKM_SHA256);
+    case 'm':
+        return digest(user, CKM_MD5);
     case 't':
         return draw_in_threads(user);
     case 's':
-        return user->fn->C_GetSessionInfo(user->session, &info);
+        return ask(user);
     case 'k':
         return child_starts_anew(user);
     case 'u':
@@ -168,7 +178,7 @@ static CK_RV step(struct user *user, char what)
 
 static void do_steps(struct user *user, const char *steps)
 {
-    for (; *steps != '\0'; steps++) {
+    for (; *steps != '\0' && *steps != '\n'; steps++) {
         printf("%c", *steps);
         fflush(stdout); /* a child must not print it again */
         printf(" 0x%lx\n", step(user, *steps));
@@ -178,16 +188,21 @@ static void do_steps(struct user *user, const char *steps)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5)
+    char line[64];
+    if (argc < 4)
         return 2;
     mode = argv[1];
     struct user users[2] = {{.path = argv[2]}, {.path = argv[3]}};
-    for (int i = 4; i < argc; i++)
-        if (users[argv[i][0] == 'B'].fn == NULL)
-            load(&users[argv[i][0] == 'B']);
-    for (int i = 4; i < argc; i++) {
-        putchar(argv[i][0]);
-        do_steps(&users[argv[i][0] == 'B'], &argv[i][1]);
+    for (char **text = argv + 4; *text != NULL; text++)
+        if (users[**text == 'B'].fn == NULL)
+            load(&users[**text == 'B']);
+    for (char **text = argv + 4; *text != NULL; text++) {
+        putchar(**text);
+        do_steps(&users[**text == 'B'], *text + 1);
+    }
+    while (argc == 4 && fgets(line, sizeof line, stdin) != NULL) {
+        putchar(line[0]);
+        do_steps(&users[line[0] == 'B'], line + 1);
     }
     puts("end");
     return 0;

@@ -22,9 +22,9 @@ both_orders() {
 }
 both_orders "$TARGET" "$PROXY" "directly first"
 # Who finalizes the token's module directly while our thread is in it has it crash, as any module does.
-printf 'x-pool-threads: never\n' >>"$P11_PROXY_CONFIG"
+configure 'x-pool-threads: never'
 both_orders "$PROXY" "$TARGET" "through us first"
-sed -i '$d' "$P11_PROXY_CONFIG"
+configure
 
 # goes PRELOADED COMMAND...: all that the two do there is as it is with nothing preloaded.
 goes() {

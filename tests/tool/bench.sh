@@ -16,12 +16,9 @@ wrong seconds "number from 1 to 3600" 3601
 benches() {
     "$TOOL" bench --module "$PROXY" --seconds 1 "$@"
 }
-snapshot() {
-    find "$scratch/tokens" -type f -exec sha256sum {} + | sort
-}
 
 configure
-snapshot >"$scratch/before"
+contents >"$scratch/before"
 plot="$scratch/a plot"
 check "both are measured"        says 0 "through the proxy " benches --plot "$plot"
 check "the first line says what" grep -Fx "32 bytes a draw, 1 thread, token 'proxy-test'" "$scratch/out"
@@ -29,13 +26,9 @@ check "and a ratio"              grep -E '^[0-9.]+ times as many draws a second'
 for figure in "a draw of 32 bytes" "  with 4 threads" "open, draw 16 bytes, close" "1000 draws after a pause, each"; do
     check "a figure: $figure"    grep -E "^$figure +[0-9]+\.[0-9]{3} +[0-9]+\.[0-9]{3} +[0-9.]+$" "$scratch/out"
 done
-check "nothing on the token changes" diff "$scratch/before" <(snapshot)
+check "nothing on the token changes" diff "$scratch/before" <(contents)
 check "where the plot is"        grep -F "The plot is in $plot;" "$scratch/out"
-if command -v gnuplot >/dev/null; then
-    check "gnuplot draws both"   bash -c "{ echo 'set terminal svg'; cat '$plot'; } | gnuplot | grep -F 'through the proxy'"
-else
-    skip_check "gnuplot draws both" "no gnuplot"
-fi
+check_with gnuplot "gnuplot draws both" bash -c "{ echo 'set terminal svg'; cat '$plot'; } | gnuplot | grep -F 'through the proxy'"
 check_json "--json, --size, --threads" 0 \
     '.size == 100 and .threads == 3 and .token == "proxy-test" and
      .proxy.min_ns <= .proxy.median_ns and .proxy.median_ns <= .proxy.p99_ns and .proxy.p99_ns <= .proxy.max_ns and
@@ -61,40 +54,26 @@ check_json "a token without locks: figures with threads are left out" 0 \
 check "a load of several threads cannot be measured then" complains 1 "it does not work with several threads" \
     env P11_PROXY_TARGET="$SCRIPTED" TARGET_SCRIPT='C_Initialize locking: fail 0xa' \
     "$TOOL" bench --module "$PROXY" --threads 2
-kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
-if [[ -n $kit_proxy ]]; then
-    mkdir -p "$scratch/home/.config/pkcs11/modules"
-    printf 'user-config: only\n' >"$scratch/home/.config/pkcs11/pkcs11.conf"
-    printf '%s\n' "module: $PROXY" "x-target: $kit_proxy" 'x-log: off' >"$scratch/home/.config/pkcs11/modules/p11-proxy.module"
-    loops() {
-        as_someone env -u P11_PROXY_CONFIG "$TOOL" bench --module "$PROXY"
-    }
-    check "a target that loads the proxy in turn" complains 1 "it loads the proxy in turn, so there is nothing to compare" loops
-else
-    skip_check "a target that loads the proxy in turn" "no p11-kit-proxy.so"
-fi
+register p11-proxy "module: $PROXY" "x-target: $kit_proxy" 'x-log: off'
+check_with "$kit_proxy" "a target that loads the proxy in turn" \
+    complains 1 "it loads the proxy in turn, so there is nothing to compare" \
+    as_someone env -u P11_PROXY_CONFIG "$TOOL" bench --module "$PROXY"
 
 # What cannot be measured.
 check "no plot of what was not measured" complains 1 "--module says where it is" \
     "$TOOL" bench --module /none.so --plot "$scratch/p"
 check "so there is no file"      test ! -e "$scratch/p"
 TARGET=$SCRIPTED configure
-full_disk() {
-    exits 1 benches --plot /dev/full && grep -F "the plot cannot be written (No space left on device): /dev/full" "$scratch/err"
-}
-check "--plot onto a full disk"  full_disk
+check "--plot onto a full disk"  warns 1 "the plot cannot be written (No space left on device): /dev/full" \
+    benches --plot /dev/full
 refuses() {
-    local text=$1
-    complains 1 "$text" env "${@:2}" "$TOOL" bench --seconds 1 --module "$PROXY"
+    complains 1 "$1" env "${@:2}" "$TOOL" bench --seconds 1 --module "$PROXY"
 }
 check "a login is needed"        refuses "C_GenerateRandom answers 0x101 (" TARGET_SCRIPT='login for random'
 check "no random number generator" refuses "there is no token that makes random bytes" TARGET_SCRIPT='no generator'
 check "too few sessions"         refuses "C_OpenSession answers 0xb1 (" TARGET_SCRIPT='C_OpenSession: fail 0xb1'
 check "it does not start"        refuses "C_Initialize answers 0x5 (" TARGET_SCRIPT='C_Initialize: fail 5'
-TARGET=$MISFIT_MODULE configure
-check "one that crashes"         refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
-TARGET=$scratch/none.so configure
-check "a target that is missing" refuses "x-target cannot be read" A=b
-configure 'x-pool-size: 3 fish'
-check "a wrong configuration"    refuses "$P11_PROXY_CONFIG:4" A=b
+check "one that crashes"         with_target "$MISFIT_MODULE" refuses "$MISFIT_MODULE: it ended the process" MISFIT=crash
+check "a target that is missing" with_target "$scratch/none.so" refuses "x-target cannot be read"
+check "a wrong configuration"    with 'x-pool-size: 3 fish' refuses "$P11_PROXY_CONFIG:4"
 done_testing

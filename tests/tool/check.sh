@@ -16,25 +16,19 @@ finds() {
     "${as[@]}" env "${@:2}" "$TOOL" check --module "$PROXY" >"$scratch/out" 2>"$scratch/err" || true
     grep -F -- "$1" "$scratch/out" || { cat "$scratch/out" && false; }
 }
-lacks() {
-    ! finds "$@"
-}
 hints() {
     grep -F -- "-> $1" "$scratch/out"
 }
-snapshot() {
-    find "$scratch/tokens" "$P11_PROXY_CONFIG" -type f -exec sha256sum {} + | sort
-}
 
 configure
-snapshot >"$scratch/before"
+contents >"$scratch/before"
 check "a good configuration, and the module of the same build tree" exits 0 "$TOOL" check
 for text in "ok       x-target: $TARGET ($P11_PROXY_CONFIG:2)" "other keys have the default" "of SoftHSM: $TARGET" \
     "slots with a token: 2" "token 'proxy-test' makes 32 random bytes in " \
     "has a token that is not initialised" "the proxy starts: $PROXY"; do
     check "it says: $text" grep -F "$text" "$scratch/out"
 done
-check "tokens and files are as before" diff "$scratch/before" <(snapshot)
+check "tokens and files are as before" diff "$scratch/before" <(contents)
 
 # The configuration: all mistakes at once, and the rest is checked as if they were not there.
 configure 'x-pool-size: 3 fish' 'nonsense' 'x-pol: audit'
@@ -54,13 +48,9 @@ configure
 no_writers() {
     exits 0 looks && ! grep -F "may write" "$scratch/out"
 }
-advised() {
-    sed -n 's/^ *-> \(.*: \)\{0,1\}\(ch\(own\|mod\) .*\)/\2/p' "$scratch/out"
-}
+# corrected CODE TEXT: it says so with CODE, and no more once its advice was followed.
 corrected() {
-    local code=0
-    looks >"$scratch/out" || code=$?
-    [[ $code == "$1" ]] && grep -F -- "$2" "$scratch/out" && bash -eux -c "$(advised)" && no_writers
+    says "$@" looks && bash -eux -c "$(sed -n 's/^ *-> \(.*: \)\{0,1\}\(ch\(own\|mod\) .*\)/\2/p' "$scratch/out")" && no_writers
 }
 chmod 666 "$P11_PROXY_CONFIG"
 check "everybody may write it"   corrected 1 "everybody may write the configuration: $P11_PROXY_CONFIG"
@@ -73,7 +63,7 @@ in_open() {
 check "everybody may replace its folder" in_open corrected 1 "everybody may write a folder above the configuration: $scratch/open"
 chmod 1777 "$scratch/open"
 check "not where each user can remove only files of his own" in_open no_writers
-if [[ $(id -u) == 0 ]]; then
+if [[ $EUID == 0 ]]; then
     for owned in '644 12345 0 user 12345' '664 0 0 group 54321' '666 12345 1 everybody'; do
         read -r mode user code who <<<"$owned"
         chown "$user:54321" "$P11_PROXY_CONFIG"
@@ -83,27 +73,22 @@ if [[ $(id -u) == 0 ]]; then
 else
     skip_check "files of other users" "it takes root"
 fi
-configure_target() {
-    TARGET=$1 configure
-}
 cp "$TARGET" "$scratch/softhsm.so"
 chmod 666 "$scratch/softhsm.so"
-configure_target "$scratch/softhsm.so"
-check "everybody may write the target" corrected 1 "everybody may write the target: $scratch/softhsm.so"
+check "everybody may write the target" with_target "$scratch/softhsm.so" \
+    corrected 1 "everybody may write the target: $scratch/softhsm.so"
 
 # The target's file.
-configure_target "$scratch/none.so"
-check "a target that is missing" says 1 "x-target cannot be read (No such file or directory): '$scratch/none.so'" looks
 cp "$PROXY" "$scratch/copy.so"
-configure_target "$scratch/copy.so"
-check "a copy of the proxy"      says 1 "the target is this proxy itself, where a token's module would be right" looks
 printf 'no module' >"$scratch/text.so"
-configure_target "$scratch/text.so"
-check "the loader's reason"      says 1 "cannot be loaded: $scratch/text.so: " looks
+check "a target that is missing" with_target "$scratch/none.so" says 1 \
+    "x-target cannot be read (No such file or directory): '$scratch/none.so'" looks
+check "a copy of the proxy"      with_target "$scratch/copy.so" says 1 \
+    "the target is this proxy itself, where a token's module would be right" looks
+check "the loader's reason"      with_target "$scratch/text.so" says 1 "cannot be loaded: $scratch/text.so: " looks
 check "and where to look"        grep -F "ldd $scratch/text.so shows which libraries it does not find" "$scratch/out"
-configure_target "$(find /lib /usr/lib -name 'libm.so.6' | head -n 1)"
-check "no PKCS#11 module"        says 1 "it has no C_GetFunctionList" looks
-configure_target "$MISFIT_MODULE"
+check "no PKCS#11 module"        with_target "$MACHINE_LIBRARY" says 1 "it has no C_GetFunctionList" looks
+TARGET=$MISFIT_MODULE configure
 check "one that crashes"         finds "the module crashed (Aborted): while it was loaded" MISFIT=crash
 check "one that ends the process" finds "the module ended the process: while it was loaded" MISFIT=exit
 check "one that hangs"           finds "the module did not answer within 30 s: while it was loaded" \
@@ -112,7 +97,7 @@ check "one with no list"         finds "is not usable: C_GetFunctionList answers
 check "the rest is checked all the same" grep -F "the kernel wipes the pool" "$scratch/out"
 
 # The target at work.
-configure_target "$SCRIPTED"
+TARGET=$SCRIPTED configure
 # scripted WHAT TEXT SCRIPT
 scripted() {
     check "$1" finds "$2" TARGET_SCRIPT="$3"
@@ -142,33 +127,29 @@ follows_advice() {
         exits 0 "$TOOL" check --module "$scratch/p11-proxy-luna.so"
 }
 check "the advice makes it one"  follows_advice
-in_scratch() {
-    (cd "$scratch" && says 0 "the proxy starts: $scratch/p11-proxy.so" "$TOOL" check --module p11-proxy.so)
-}
-check "a plain name is a file here" in_scratch
+check "a plain name is a file here" says 0 "the proxy starts: $scratch/p11-proxy.so" \
+    env -C "$scratch" "$TOOL" check --module p11-proxy.so
 # A copy that an upgrade left as it was: the same code with another version's number. A compiler may store that number
 # in pieces, of which the first has four bytes at least.
 version=$("$TOOL" --version)
 version=${version##* }
 first=${version:0:4}
 LC_ALL=C sed "s/${first//./\\.}/${first//[0-9]/9}/g" "$PROXY" >"$scratch/p11-proxy-copy.so"
-check "the module of this version" lacks "is of another version"
+looks >"$scratch/out"
+check "the module of this version" test -z "$(grep "is of another version" "$scratch/out")"
 check "of another one"           says 0 "note     the proxy is of another version than this program, which is $version: $scratch/p11-proxy-copy.so" \
     "$TOOL" check --module "$scratch/p11-proxy-copy.so"
 
 # The policy.
-configure 'x-disabled-algorithms: MD5, anon'
-check "a policy, and an item with no effect" finds "note     items in the policy: 2, without effect here: 1"
+check "a policy, and an item with no effect" with 'x-disabled-algorithms: MD5, anon' \
+    finds "note     items in the policy: 2, without effect here: 1"
 check "and what shows it"        hints "p11-proxy policy shows what each denies, or why it denies nothing"
-configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
-check "an audit"                 finds "note     items in the policy: 1, without effect here: 0; x-policy is audit, so nothing is refused"
-configure 'x-disabled-algorithms: MD5'
-check "a policy in force"        finds "ok       items in the policy: 1, without effect here: 0"
-configure 'x-disabled-algorithms: MD55'
-check "an unknown item"          says 1 "$P11_PROXY_CONFIG:4" looks
+check "a policy in force"        with 'x-disabled-algorithms: MD5' finds "ok       items in the policy: 1, without effect here: 0"
+check "an audit"                 with $'x-disabled-algorithms: MD5\nx-policy: audit' \
+    finds "note     items in the policy: 1, without effect here: 0; x-policy is audit, so nothing is refused"
+check "an unknown item"          with 'x-disabled-algorithms: MD55' says 1 "$P11_PROXY_CONFIG:4" looks
 printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
-configure "x-disabled-algorithms-file: $scratch/list"
-check "an unknown item in a file" finds "NoSuchThing"
+check "an unknown item in a file" with "x-disabled-algorithms-file: $scratch/list" finds "NoSuchThing"
 
 # Machines that this one is not.
 sees() {
@@ -181,25 +162,17 @@ check "memory is not wiped on fork" sees "problem  the kernel does not prove tha
 check "no virtual machine"       test -z "$(grep "virtual machine" "$scratch/out")"
 check "a virtual machine"        sees "note     this is a virtual machine" none virtual
 check "and what to do"           hints "set x-pool-mix: kernel"
-configure 'x-pool-mix: kernel'
-check "with the mix"             sees "ok       x-pool-mix: kernel makes the bytes of cloned machines differ" none virtual
+check "with the mix"             with 'x-pool-mix: kernel' sees "ok       x-pool-mix: kernel makes the bytes of cloned machines differ" none virtual
 
 # Registered modules, and p11-kit's own module as target. The system's own registrations are left out.
-kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
-if [[ -z $kit_proxy ]]; then
+if ! has "$kit_proxy"; then
     skip_check "registered modules" "no p11-kit"
     done_testing
     exit
 fi
 as=(as_someone)
 unset P11_PROXY_CONFIG
-modules=$scratch/home/.config/pkcs11/modules
-mkdir -p "$modules"
-printf 'user-config: only\n' >"$modules/../pkcs11.conf"
-[[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/tokens"
-register() {
-    printf '%s\n' "${@:2}" >"$modules/$1.module"
-}
+[[ $EUID != 0 ]] || chown -R 65534 "$scratch/tokens"
 register p11-proxy "x-target: $TARGET" 'x-log: off'
 check "p11-kit does not know the proxy" finds "p11-kit does not load the proxy into this program"
 check "and what registers it"    hints "p11-proxy setup registers it"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# files.sh - words that are no commands; manual page and completion, which know every option and JSON key; what is installed.
+# files.sh - words that are no commands; manual page and completion, which know every option and JSON key.
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
@@ -18,8 +18,8 @@ page=$CHECKOUT/tools/p11-proxy.1
 # The shells find the program by its name.
 PATH=$(dirname "$TOOL"):$PATH
 
-# completes TEXT WORD...: what completion offers after the words has TEXT, on a line of its own.
-completes() {
+# SHELL_completes TEXT WORD...: what completion offers after the words has TEXT, on a line of its own.
+bash_completes() {
     local wanted=$1
     COMP_WORDS=(p11-proxy "${@:2}")
     COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
@@ -37,52 +37,36 @@ zsh_completes() {
         _describe() { print -l -- ${found%%:*} }
         source "$1"' zsh "$CHECKOUT/tools/completion/zsh" p11-proxy "${@:2}" | grep -Fx -- "$1"
 }
-
-# Every option that a command's help has.
-options_of() {
-    "$TOOL" "$1" --help | grep -oE -- '^ +--[a-z]+' | tr -d ' '
+page_has() {
+    grep -F -- "Fl -${1#--}" "$page"
 }
 
-page_has_options_of() {
+# with_each_option_of COMMAND FUNCTION: succeeds with every option that the command's help has.
+with_each_option_of() {
     local option
-    for option in $(options_of "$1"); do
-        grep -F -- "Fl -${option#--}" "$page" || { echo "no $option" && false; }
+    for option in $("$TOOL" "$1" --help | grep -oE -- '^ +--[a-z-]+'); do
+        "$2" "$option" "$1" -- || { echo "no $option" && return 1; }
     done
 }
 
-completes_options_of() {
-    local option
-    for option in $(options_of "$2"); do
-        "$1" "$option" "$2" -- || { echo "no $option" && false; }
-    done
-}
-
-if command -v mandoc >/dev/null; then
-    check "the manual page is clean" mandoc -T lint -W warning "$page"
-else
-    skip_check "the manual page is clean" "no mandoc"
-fi
+check_with mandoc "the manual page is clean" mandoc -T lint -W warning "$page"
 commands=$("$TOOL" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do
     check "$command: the manual has it"         grep -Fx ".Ss $command" "$page"
-    check "$command: the manual has its options" page_has_options_of "$command"
+    check "$command: the manual has its options" with_each_option_of "$command" page_has
 done
-for shell in '' zsh_ fish_; do
-    if [[ -n $shell ]] && ! command -v "${shell%_}" >/dev/null; then
-        skip_check "completion for ${shell%_}" "no ${shell%_}"
-        continue
-    fi
+for shell in bash zsh fish; do
     for command in $commands; do
-        check "${shell%_} $command: completion has it" "${shell}completes" "$command" ''
-        check "${shell%_} $command: and its options" completes_options_of "${shell}completes" "$command"
+        check_with $shell "$shell $command: completion has it" ${shell}_completes "$command" ''
+        check_with $shell "$shell $command: and its options" with_each_option_of "$command" ${shell}_completes
     done
-    check "${shell%_} completion of a command to help with" "${shell}completes" policy help ''
+    check_with $shell "$shell completion of a command to help with" ${shell}_completes policy help ''
 done
 for word in '=' ''; do
-    check "completion of a format, --format $word" completes openmetrics stats --format "$word"
+    check "completion of a format, --format $word" bash_completes openmetrics stats --format "$word"
 done
-check "completion of a format that has begun" completes json stats --format = js
-check "completion of a file" completes "$page" check --module "${page%.1}"
+check "completion of a format that has begun" bash_completes json stats --format = js
+check "completion of a file" bash_completes "$page" check --module "${page%.1}"
 
 # The manual has just those JSON keys that each command prints.
 # documented COMMAND: the items of the lists after a line with "JSON is".
@@ -90,39 +74,25 @@ documented() {
     sed -n "/^\.Ss $1\$/,/^\.S[sh] /p" "$CHECKOUT/tools/p11-proxy.1" | sed -n '/JSON is/,$s/^\.It Cm //p' |
         sed 's/ , /\n/g' | sort -u
 }
-# documents COMMAND CODE ARGUMENT...: has them all, and no others.
+# documents COMMAND CODE PROGRAM...: has all that the program prints, and no others.
 documents() {
-    exits "$2" "$TOOL" "${@:3}" && jq -r '[.. | objects | keys] | add | unique[]' "$scratch/out" >>"$scratch/keys.$1" &&
-        diff <(documented "$1") <(sort -u "$scratch/keys.$1")
+    exits "${@:2}" && diff <(documented "$1") <(jq -r '[.. | objects | keys] | add[]' "$scratch/out" | sort -u)
+}
+both_policies() {
+    "$TOOL" policy --json && "$TOOL" policy --json MD5 RSA CKM_RSA_PKCS AES
 }
 
-if command -v jq >/dev/null; then
-    configure 'x-disabled-algorithms: MD5, RSA keySize < 2048, anon'
-    check "check"             documents check 0 check --module "$PROXY" --json
-    check "where it is set, and where it has the default" jq -e \
-        '[.settings[] | select(.key == "x-target" or .key == "x-pool").from] == ["'"$P11_PROXY_CONFIG"':2", "default"]' "$scratch/out"
-    exits 0 "$TOOL" policy --json
-    jq -r '[.. | objects | keys] | add | unique[]' "$scratch/out" >"$scratch/keys.policy"
-    check "policy, with names and without" documents policy 1 policy --json MD5 RSA CKM_RSA_PKCS AES
-    check "sizes are a number, or 0 for any" jq -e 'map(.min_key_bits) == [0, 2048, 2048, 0]' "$scratch/out"
-    check "bench"             documents bench 0 bench --module "$PROXY" --seconds 1 --json
-    coproc fake { exec "$FAKE_PROCESS"; }
-    read -r pid _ <&"${fake[0]}"
-    check "stats"             documents stats 0 stats --json "$pid"
-    kill "$pid"
-    configure 'x-disabled-algorithms: RSA keySize >= 0'
-    check "no size at all is null" json 0 'map(.min_key_bits) == [null]' "$TOOL" policy --json CKM_RSA_PKCS
-else
-    skip_check "JSON keys" "no jq"
-fi
-
-DESTDIR=$scratch/root meson install -C "$BUILD" --no-rebuild >/dev/null 2>&1
-is_installed() {
-    [[ -n $(find "$scratch/root" -path "*/$1") ]]
-}
-check "installed: the program"     is_installed bin/p11-proxy
-check "installed: the manual page" is_installed man1/p11-proxy.1
-for file in bash-completion/completions/p11-proxy zsh/site-functions/_p11-proxy fish/vendor_completions.d/p11-proxy.fish; do
-    check "installed: $file"       is_installed $file
-done
+configure 'x-disabled-algorithms: MD5, RSA keySize < 2048, anon'
+check_with jq "check"     documents check 0 "$TOOL" check --module "$PROXY" --json
+check_with jq "where it is set, and where it has the default" jq -e \
+    '[.settings[] | select(.key == "x-target" or .key == "x-pool").from] == ["'"$P11_PROXY_CONFIG"':2", "default"]' "$scratch/out"
+check_with jq "policy, with names and without" documents policy 1 both_policies
+check_with jq "sizes are a number, or 0 for any" jq -e 'arrays | map(.min_key_bits) == [0, 2048, 2048, 0]' "$scratch/out"
+check_with jq "bench"     documents bench 0 "$TOOL" bench --module "$PROXY" --seconds 1 --json
+coproc fake { exec "$FAKE_PROCESS"; }
+read -r pid _ <&"${fake[0]}"
+check_with jq "stats"     documents stats 0 "$TOOL" stats --json "$pid"
+kill "$pid"
+check_json "no size at all is null" 0 'map(.min_key_bits) == [null]' \
+    with 'x-disabled-algorithms: RSA keySize >= 0' "$TOOL" policy --json CKM_RSA_PKCS
 done_testing

@@ -1,4 +1,4 @@
-# lib.sh - what every test of the tool needs: a token, a configuration, and checks of output and exit code.
+# lib.sh - what every test of the tool needs besides a token: checks of output and exit code.
 # shellcheck shell=bash
 #
 # meson sets TOOL besides what tests/token/lib.sh wants.
@@ -6,9 +6,21 @@
 # shellcheck source=tests/token/lib.sh
 . "$CHECKOUT/tests/token/lib.sh"
 
-# configure [LINE...]: the proxy's file anew, with lines added.
-configure() {
-    printf '%s\n' "module: $PROXY" "x-target: $TARGET" 'x-log: off' "$@" >"$P11_PROXY_CONFIG"
+log=off
+
+# with LINE COMMAND...: LINE is in the configuration, and stays there.
+with() {
+    configure "$1" && "${@:2}"
+}
+
+# with_target PATH COMMAND...: the same of the target.
+with_target() {
+    TARGET=$1 configure && "${@:2}"
+}
+
+# contents: what the token has, and the configuration.
+contents() {
+    find "$scratch/tokens" "$P11_PROXY_CONFIG" -type f -exec sha256sum {} + | sort
 }
 
 # exits CODE COMMAND...: what it prints on stdout is in $scratch/out, on stderr in $scratch/err.
@@ -28,10 +40,13 @@ says() {
     exits "$1" "${@:3}" && { grep -F -- "$text" "$scratch/out" || { cat "$scratch/out" && false; }; }
 }
 
-# complains CODE TEXT COMMAND...: the same of stderr, with nothing on stdout.
-complains() {
+# warns CODE TEXT COMMAND...: the same of stderr; complains: and nothing is on stdout.
+warns() {
     local text=$2
-    exits "$1" "${@:3}" && grep -F -- "$text" "$scratch/err" && [[ ! -s $scratch/out ]]
+    exits "$1" "${@:3}" && grep -F -- "$text" "$scratch/err"
+}
+complains() {
+    warns "$@" && [[ ! -s $scratch/out ]]
 }
 
 # json CODE FILTER COMMAND...: stdout is JSON for which jq's filter is true.
@@ -47,11 +62,7 @@ no_escapes() {
 
 # check_json: as check, for a machine with jq.
 check_json() {
-    if command -v jq >/dev/null; then
-        check "$1" json "${@:2}"
-    else
-        skip_check "$1" "no jq"
-    fi
+    check_with jq "$1" json "${@:2}"
 }
 
 # "${on_machine[@]}" VARIABLE=VALUE... COMMAND...: as tests/tool/machine.c lets it see the machine.
@@ -60,12 +71,14 @@ on_machine=(env "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_or
 
 # What is the same for every subcommand.
 check_common_options() {
-    check "$1: --help"            says 0 "usage: p11-proxy $1" "$TOOL" "$1" --help
-    check "$1: -h"                says 0 "usage: p11-proxy $1" "$TOOL" "$1" -h
-    check "help $1"               says 0 "usage: p11-proxy $1" "$TOOL" help "$1"
-    check "$1: --version"         says 0 "p11-proxy 0" "$TOOL" "$1" --version
-    check "$1: an unknown option" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --no-such-option
-    check "$1: --json with a value" complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --json=1
+    local words
+    for words in "$1 --help" "$1 -h" "help $1"; do
+        # shellcheck disable=SC2086
+        check "$words"               says 0 "usage: p11-proxy $1" "$TOOL" $words
+    done
+    check "$1 --version"             says 0 "p11-proxy 0" "$TOOL" "$1" --version
+    check "$1: an unknown option"    complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --no-such-option
+    check "$1: --json with a value"  complains 2 "p11-proxy $1 --help" "$TOOL" "$1" --json=1
 }
 
 # And for those that read a configuration.

@@ -1,8 +1,7 @@
 #!/usr/bin/python3
-"""openmetrics.py - reads standard input as OpenMetrics and as Prometheus' text format 0.0.4, which must agree.
+"""openmetrics.py SAMPLE... - reads standard input as OpenMetrics and as Prometheus' text format 0.0.4, which must agree.
 
-Prints each sample as name, labels in order, and value, but for the labels that name the process, which all must
-have.
+Each SAMPLE must be there: name, labels in order but for those that name the process, which all must have, and value.
 """
 import sys
 
@@ -24,15 +23,14 @@ def samples_of(families):
     return seen
 
 
-def main():
-    text = sys.stdin.buffer.read().decode("utf-8")
-    samples = samples_of(parser.text_string_to_metric_families(text))
-    older = samples_of(text_parser.text_string_to_metric_families(text))
-    if samples != older:
-        sys.exit(f"the parsers disagree: {sorted(set(samples.items()) ^ set(older.items()))}")
-    for (name, labels), value in samples.items():
-        shown = ",".join(f'{label}="{text}"' for label, text in sorted(labels) if label not in PROCESS)
-        print(f"{name}{{{shown}}} {value:g}")
-
-
-main()
+text = sys.stdin.buffer.read().decode("utf-8")
+samples = samples_of(parser.text_string_to_metric_families(text))
+older = samples_of(text_parser.text_string_to_metric_families(text))
+if samples != older:
+    sys.exit(f"the parsers disagree: {sorted(set(samples.items()) ^ set(older.items()))}")
+shown = set()
+for (name, labels), value in samples.items():
+    told = ",".join(f'{label}="{text}"' for label, text in sorted(labels) if label not in PROCESS)
+    shown.add(f"{name}{{{told}}} {value:g}")
+if not shown.issuperset(sys.argv[1:]):
+    sys.exit("\n".join(shown))

@@ -50,36 +50,33 @@ check_json "--json of names" 2 \
 
 # Each listed beside MD5; none of them is said to be refused.
 for name in AES/ECB ffdhe2048 SHA256withRSA/PSS; do
-    configure "x-disabled-algorithms: MD5, $name"
-    check "listed in vain: $name" says 0 "no effect  $name, " "$TOOL" policy "$name"
+    check "listed in vain: $name" with "x-disabled-algorithms: MD5, $name" says 0 "no effect  $name, " "$TOOL" policy "$name"
 done
-configure 'x-disabled-algorithms: MD5, SHA1 jdkCA & usage TLSServer'
-check "a condition on certificates" says 0 "no effect  SHA1, a condition on certificates" "$TOOL" policy SHA1
+check "a condition on certificates" with 'x-disabled-algorithms: MD5, SHA1 jdkCA & usage TLSServer' \
+    says 0 "no effect  SHA1, a condition on certificates" "$TOOL" policy SHA1
 printf 'jdk.crypto.disabledAlgorithms=MessageDigest.MD5, Cipher.RSA/ECB/PKCS1Padding\n' >"$scratch/list"
-configure "x-disabled-algorithms-file: $scratch/list"
-check "a service's digest"          says 1 "refused    CKM_MD5, by $scratch/list:1:" "$TOOL" policy CKM_MD5
+check "a service's digest"          with "x-disabled-algorithms-file: $scratch/list" \
+    says 1 "refused    CKM_MD5, by $scratch/list:1:" "$TOOL" policy CKM_MD5
 check "a service's mechanism"       says 0 "except CKM_RSA_PKCS for some uses" "$TOOL" policy CKM_RSA_PKCS
 
-configure 'x-disabled-algorithms: EC'
-check "a name of which nothing is left" says 1 "refused    SHA256withECDSA, by $place: EC" "$TOOL" policy SHA256withECDSA
+check "a name of which nothing is left" with 'x-disabled-algorithms: EC' \
+    says 1 "refused    SHA256withECDSA, by $place: EC" "$TOOL" policy SHA256withECDSA
 
-configure 'x-disabled-algorithms: MD5' 'x-policy: audit'
-check "audit permits and says what would be" says 0 "enforce would refuse it, by $place: MD5" "$TOOL" policy MD5
+check "audit permits and says what would be" with $'x-disabled-algorithms: MD5\nx-policy: audit' \
+    says 0 "enforce would refuse it, by $place: MD5" "$TOOL" policy MD5
 check_json "--json: audit" 0 '.[0].verdict == "permitted" and .[0].audited' "$TOOL" policy --json MD5
 
 printf 'jdk.tls.disabledAlgorithms=DES, NoSuchThing\n' >"$scratch/list"
-configure "x-disabled-algorithms-file: $scratch/list"
-check "a list file" says 1 "by $scratch/list:1: jdk.tls.disabledAlgorithms: DES" "$TOOL" policy DES
+check "a list file" with "x-disabled-algorithms-file: $scratch/list" \
+    says 1 "by $scratch/list:1: jdk.tls.disabledAlgorithms: DES" "$TOOL" policy DES
 check "its unknown names are warned of" grep -F NoSuchThing "$scratch/err"
 
-configure 'x-disabled-algorithms: MD55'
-check "a policy that cannot be compiled" complains 2 "$place" "$TOOL" policy MD5
-configure "x-disabled-algorithms-file: $scratch/none"
-check "a list file that is not there"    complains 2 "$scratch/none" "$TOOL" policy
+check "a policy that cannot be compiled" with 'x-disabled-algorithms: MD55' complains 2 "$place" "$TOOL" policy MD5
+check "a list file that is not there"    with "x-disabled-algorithms-file: $scratch/none" \
+    complains 2 "$scratch/none" "$TOOL" policy
 
 # The file is found by the module's name, whether or not there is such a module.
 unset P11_PROXY_CONFIG
-mkdir -p "$scratch/home/.config/pkcs11/modules"
-printf 'x-disabled-algorithms: DES\n' >"$scratch/home/.config/pkcs11/modules/other.module"
+register other 'x-disabled-algorithms: DES'
 check "--module decides the file" says 1 "/other.module:1: DES" as_someone "$TOOL" policy --module /none/other.so DES
 done_testing

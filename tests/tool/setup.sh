@@ -3,17 +3,16 @@
 # shellcheck source=tests/tool/lib.sh
 . "$CHECKOUT/tests/tool/lib.sh"
 
-check "--help"                   says 0 "usage: p11-proxy setup" "$TOOL" setup --help
-check "an unknown option"        complains 2 "p11-proxy setup --help" "$TOOL" setup --no-such-option
+check_common_options setup
+check_module_option setup
 check "no target"                complains 2 "it takes one target" "$TOOL" setup
 check "two"                      complains 2 "it takes one target" "$TOOL" setup a b
 check "--undo with one"          complains 2 "--undo takes no target" "$TOOL" setup --undo a
 
 # As a user with files of his own. What the system has registered stays visible, but is not written to.
 unset P11_PROXY_CONFIG
-modules=$scratch/home/.config/pkcs11/modules
-mkdir -p "$scratch/home"
-[[ $(id -u) != 0 ]] || chown -R 65534 "$scratch/home" "$scratch/tokens"
+rm -r "$scratch/home/.config"
+[[ $EUID != 0 ]] || chown -R 65534 "$scratch/home" "$scratch/tokens"
 setup() {
     as_someone "$TOOL" setup --module "$PROXY" "$@"
 }
@@ -29,17 +28,14 @@ check "the token only through it" grep -F "no token of it through another module
 draws() {
     [[ $(as_someone p11tool --generate-random=32 pkcs11:token=proxy-test | wc -c) == 32 ]]
 }
-if ! command -v p11tool >/dev/null; then
-    skip_check "a program draws through p11-kit" "no p11tool"
-elif grep -q __asan_init "$PROXY"; then
+if grep -q __asan_init "$PROXY"; then
     skip_check "a program draws through p11-kit" "it is built without the sanitizers' library"
 else
-    check "a program draws through p11-kit" draws
+    check_with p11tool "a program draws through p11-kit" draws
 fi
 files >"$scratch/written"
 check "once more"                says 0 "$modules/p11-proxy.module is as it should be" setup "$TARGET"
-check "another target"           exits 1 setup "$SCRIPTED"
-check "takes --undo first"       grep -F "is of another target; first: p11-proxy setup --undo" "$scratch/err"
+check "another target"           complains 1 "is of another target; first: p11-proxy setup --undo" setup "$SCRIPTED"
 check "--undo --dry-run"         says 0 "would remove $modules/p11-proxy.module" setup --undo --dry-run
 check "nothing was changed"      diff "$scratch/written" <(files)
 check "--undo"                   says 0 "removes $modules/p11-proxy.module" setup --undo
@@ -47,29 +43,25 @@ check "removes all of it"        test -z "$(files)"
 check "--undo once more"         says 0 "there is nothing to take back" setup --undo
 
 # Files of others are left alone, and so are those that were changed.
-write() {
-    printf '%s\n' "${@:2}" | as_someone tee "$modules/$1.module" >"$scratch/text"
-}
-write p11-proxy "x-target: $SCRIPTED"
-check "a file that is there"     exits 1 setup "$TARGET"
-check "is not overwritten"       grep -F "exists already; add these lines to it by hand: $modules/p11-proxy.module" "$scratch/err"
+register p11-proxy "x-target: $SCRIPTED"
+check "a file that is there"     complains 1 "exists already; add these lines to it by hand: $modules/p11-proxy.module" \
+    setup "$TARGET"
 check "and the lines are shown"  grep -Fx "x-target: $TARGET" "$scratch/err"
 check "--undo leaves it"         exits 0 setup --undo
-check "as it was"                diff "$scratch/text" "$modules/p11-proxy.module"
+check "as it was"                diff <(echo "x-target: $SCRIPTED") "$modules/p11-proxy.module"
 rm "$modules/p11-proxy.module"
 setup "$TARGET" >"$scratch/output" 2>&1
 printf 'x-pool-mix: kernel\n' >>"$modules/p11-proxy.module"
-check "a file that was changed"  exits 1 setup --undo
-check "is left alone"            grep -F "was changed since; remove it by hand: $modules/p11-proxy.module" "$scratch/err"
+check "a file that was changed"  warns 1 "was changed since; remove it by hand: $modules/p11-proxy.module" \
+    setup --undo
 check "and is there"             grep -Fx 'x-pool-mix: kernel' "$modules/p11-proxy.module"
 rm "$modules/p11-proxy.module"
 
 # Modules are hidden by the tokens that they have.
 cp "$TARGET" "$scratch/copy.so"
-write copied "module: $scratch/copy.so"
-write other "module: $SCRIPTED"
-check "the same token by another file" exits 1 setup "$TARGET"
-check "whose file is not overwritten" grep -F "by hand: $modules/copied.module" "$scratch/err"
+register copied "module: $scratch/copy.so"
+register other "module: $SCRIPTED"
+check "the same token by another file" warns 1 "by hand: $modules/copied.module" setup "$TARGET"
 check "other tokens are left visible" test "$(grep -c "$modules/other.module" "$scratch/out" "$scratch/err" | grep -c ':0$')" == 2
 rm "$modules/copied.module" "$modules/other.module"
 setup --undo >"$scratch/output" 2>&1
@@ -90,13 +82,8 @@ setup --undo >"$scratch/output" 2>&1
 ln -s "$PROXY" "$scratch/p11-proxy-link.so"
 check "a link instead of a copy" complains 1 "has to be a copy, and this is a link: $scratch/p11-proxy-link.so" \
     as_someone "$TOOL" setup --module "$scratch/p11-proxy-link.so" "$TARGET"
-kit_proxy=$(find /lib /usr/lib -name p11-kit-proxy.so 2>/dev/null | head -n 1)
-if [[ -n $kit_proxy ]]; then
-    check "p11-kit's own module" says 0 "disable-in: p11-kit-proxy" setup --dry-run "$kit_proxy"
-    check "hides none"           test "$(grep -c '^would write' "$scratch/out")" == 1
-else
-    skip_check "p11-kit's own module" "no p11-kit-proxy.so"
-fi
+check_with "$kit_proxy" "p11-kit's own module" says 0 "disable-in: p11-kit-proxy" setup --dry-run "$kit_proxy"
+check_with "$kit_proxy" "hides none" test "$(grep -c '^would write' "$scratch/out")" == 1
 
 check "a target that is missing" complains 1 "the target cannot be read: $scratch/none.so" setup "$scratch/none.so"
 printf 'no module' >"$scratch/text.so"
