@@ -46,7 +46,8 @@ static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, i
 void pool_next_epoch_locked(struct pool *p)
 {
     struct pool_memory *m = p->memory;
-    atomic_store(&m->epoch, m->started ? ++m->last_epoch : 0);
+    if (atomic_load(&m->epoch) != 0)
+        atomic_store(&m->epoch, ++m->last_epoch);
 }
 
 static void drop_locked(struct pool *p, enum pool_drop cause)
@@ -54,7 +55,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
     struct pool_memory *m = p->memory;
     PROBE(drop, cause, m->ring.held_bytes);
     pool_next_epoch_locked(p);
-    m->counts.dropped_bytes += pool_shrink_ring_locked(p, 0);
+    m->counts.dropped_bytes += ring_shrink(&p->ring, 0);
     m->counts.drops[cause]++;
     /* After a failed health test demand is kept, because the next answer, which decides, has to be as long. */
     if (cause == POOL_DROP_HEALTH)
@@ -75,18 +76,20 @@ static int64_t expire_locked(struct pool *p)
         m->served_lately /= 2;
     if (m->served_lately == 0)
         m->halved_ns = now_ns;
-    while (m->ring.count != 0 && is_too_old_locked(m, ring_oldest_ns(&m->ring), now_ns))
-        m->counts.expired_bytes += ring_drop_oldest(&m->ring, &p->ring_memory);
+    const struct segment *oldest = ring_oldest(&p->ring);
+    for (; oldest != NULL && is_too_old_locked(m, oldest->fetched_ns, now_ns);
+         oldest = ring_oldest(&p->ring))
+        m->counts.expired_bytes += ring_drop_oldest(&p->ring);
 
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - m->clock_offset_ns;
     bool stepped = went_back || step_ns > CLOCK_STEP_NS || step_ns < -CLOCK_STEP_NS;
-    if (!stepped || !m->started)
+    if (!stepped || atomic_load(&m->epoch) == 0)
         return now_ns;
     /* This may be the second process of one memory image, and the first may have served the same bytes. */
     m->clock_offset_ns = offset_ns;
     if (wipeonfork_reassert(m, p->mapped_bytes) != 0)
-        m->started = false;
+        atomic_store(&m->epoch, 0);
     drop_locked(p, POOL_DROP_CLOCK);
     return now_ns;
 }
@@ -128,15 +131,10 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
 void pool_wipe_stale_slices(struct pool *p, bool waits)
 {
     struct pool_memory *m = p->memory;
-    bool is_used[POOL_SLICES];
-    pthread_mutex_lock(&m->lock);
-    for (unsigned i = 0; i < POOL_SLICES; i++)
-        is_used[i] = m->slices[i].share_bytes != 0;
-    pthread_mutex_unlock(&m->lock);
     for (unsigned i = 0; i < POOL_SLICES; i++) {
         struct slice *s = &m->slices[i];
         /* The lock of a slice that was never used lies in a page that was never touched. */
-        if (!is_used[i])
+        if (atomic_load(&s->share_bytes) == 0)
             continue;
         if (waits)
             try_lock_wait(&s->lock);
@@ -158,14 +156,14 @@ static size_t take_for_slice_locked(struct pool *p, struct slice *s, size_t len_
     size_t kept = s->end - s->next;
     size_t slice_bytes = slice_bytes_locked(p);
     size_t more = slice_bytes > kept ? slice_bytes - kept : 0;
-    more = min_size(more, ring_oldest_bytes(&m->ring));
+    const struct segment *oldest = ring_oldest(&p->ring);
+    more = oldest != NULL ? min_size(more, segment_bytes(oldest)) : 0;
     if (more == 0 || kept + more < len_bytes)
         return 0;
-    int64_t fetched_ns = ring_oldest_ns(&m->ring);
-    *bytes = ring_take(&m->ring, &p->ring_memory, more);
+    if (kept == 0 || oldest->fetched_ns < s->fetched_ns)
+        s->fetched_ns = oldest->fetched_ns;
+    *bytes = ring_take(&p->ring, more);
     m->served_lately += more;
-    if (kept == 0 || fetched_ns < s->fetched_ns)
-        s->fetched_ns = fetched_ns;
     s->epoch = atomic_load(&m->epoch);
     set_share_locked(p, s, kept + more);
     return more;
@@ -182,7 +180,7 @@ static void append_to_slice(struct pool *p, struct slice *s, uint8_t *bytes, siz
         wipe_bytes(s->bytes + stale, s->end - stale);
     }
     copy_and_wipe(s->bytes + kept, bytes, len_bytes);
-    ring_taken(&p->memory->ring);
+    ring_taken(&p->ring);
     s->next = 0;
     s->end = (uint32_t)(kept + len_bytes);
 }
@@ -256,7 +254,7 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     expire_locked(p);
     uint64_t epoch = atomic_load(&m->epoch);
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
-        ring_move(&m->ring, &p->ring_memory, buf, len_bytes);
+        ring_move(&p->ring, buf, len_bytes);
         m->served_lately += len_bytes;
         POOL_TEST_HOOK(p);
         if (!SAFEGUARD(POST_COPY) || is_intact(p, epoch)) {
@@ -319,8 +317,8 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bo
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
     fetch->epoch = atomic_load(&m->epoch);
     if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
-        fetch->bytes = ring_open(&m->ring, &p->ring_memory, min_size(caller_bytes, wanted), wanted,
-                                 &fetch->len_bytes);
+        fetch->bytes =
+            ring_open(&p->ring, min_size(caller_bytes, wanted), wanted, &fetch->len_bytes);
     pthread_mutex_unlock(&m->lock);
     if (fetch->bytes == NULL)
         return false;
@@ -346,7 +344,7 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         wipe_bytes(fetch->bytes, kept_bytes);
         kept_bytes = 0;
     }
-    ring_close(&m->ring, &p->ring_memory, kept_bytes, fetch->fetched_ns);
+    ring_close(&p->ring, kept_bytes, fetch->fetched_ns);
     m->counts.fetches += kept_bytes != 0;
     m->counts.fetched_bytes += kept_bytes;
     pthread_mutex_unlock(&m->lock);

@@ -20,10 +20,10 @@ struct slice {
     struct try_lock lock; /* guards all of this */
     uint32_t next;
     uint32_t end;
-    uint64_t epoch;     /* the pool's when the bytes came in */
-    int64_t fetched_ns; /* of the oldest of them */
-    int64_t checked_ns; /* the tick at which age and clocks were last looked at */
-    size_t share_bytes; /* no less than it holds; guarded by the pool's lock */
+    uint64_t epoch;            /* the pool's when the bytes came in */
+    int64_t fetched_ns;        /* of the oldest of them */
+    int64_t checked_ns;        /* the tick at which age and clocks were last looked at */
+    atomic_size_t share_bytes; /* no less than it holds; changes under the pool's lock too */
     uint8_t bytes[SLICE_BYTES] __attribute__((aligned(CACHE_LINE)));
 } __attribute__((aligned(CACHE_LINE)));
 
@@ -34,8 +34,7 @@ struct pool_memory {
 
     pthread_mutex_t lock
         __attribute__((aligned(CACHE_LINE))); /* guards all below but health and slices */
-    struct ring ring;
-    bool started;
+    struct ring_state ring;
     uint64_t last_epoch;     /* that this pool ever had, so that none comes twice */
     size_t most_bytes;       /* see pool_limit() */
     size_t target_bytes;     /* to be held, slices included */
@@ -54,20 +53,17 @@ struct pool_memory {
 /* What never changes. */
 struct pool {
     struct pool_memory *memory;
-    struct ring_memory ring_memory; /* behind struct pool_memory */
+    struct ring ring; /* its bytes lie behind struct pool_memory */
     struct pool_line *lines;
     size_t mapped_bytes;
     struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };
 
-/* Makes bytes that are held or on their way unusable. Expects the lock held. */
+/* Makes bytes that are held or on their way unusable, unless the pool is stopped. Expects the lock held. */
 void pool_next_epoch_locked(struct pool *p);
 
 /* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which are
  * left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
 void pool_wipe_stale_slices(struct pool *p, bool waits);
-
-/* Wipes what the ring holds beyond keep_bytes, the oldest first; returns how much. Expects the lock held. */
-size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes);
 
 #endif

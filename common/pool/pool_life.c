@@ -23,7 +23,8 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
         return rc;
     }
     *p = (struct pool){.memory = memory,
-                       .ring_memory = {(uint8_t *)memory + ring_at, capacity_bytes},
+                       .ring = {&((struct pool_memory *)memory)->ring, (uint8_t *)memory + ring_at,
+                                capacity_bytes},
                        .mapped_bytes = ring_at + capacity_bytes};
     p->lines = lines != NULL ? lines : p->unobserved;
     *pool = p;
@@ -40,7 +41,7 @@ void pool_free(struct pool *p)
 
 size_t pool_capacity(const struct pool *p)
 {
-    return p->ring_memory.capacity_bytes;
+    return p->ring.capacity_bytes;
 }
 
 struct health *pool_health(struct pool *p)
@@ -55,14 +56,13 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     health_start(&m->health);
     pthread_mutex_lock(&m->lock);
     m->counts = (struct pool_counts){.locked = locked};
-    m->most_bytes = p->ring_memory.capacity_bytes;
+    m->most_bytes = p->ring.capacity_bytes;
     m->target_bytes = POOL_TARGET_MIN;
     m->served_lately = 0;
     m->max_age_ns = max_age_ns - clock_tick_ns();
     m->clock_offset_ns = clock_offset_ns();
     m->halved_ns = m->seen_ns = clock_ticks_ns();
-    m->started = true;
-    pool_next_epoch_locked(p);
+    atomic_store(&m->epoch, ++m->last_epoch);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -71,7 +71,6 @@ void pool_stop(struct pool *p)
     struct pool_memory *m = p->memory;
     pool_drop(p, POOL_DROP_FINALIZE);
     pthread_mutex_lock(&m->lock);
-    m->started = false;
     atomic_store(&m->epoch, 0);
     bool locked = m->counts.locked;
     m->counts.locked = false;
@@ -80,23 +79,15 @@ void pool_stop(struct pool *p)
         wipeonfork_unlock(m, p->mapped_bytes);
 }
 
-size_t pool_shrink_ring_locked(struct pool *p, size_t keep_bytes)
-{
-    size_t lost = 0;
-    while (p->memory->ring.held_bytes > keep_bytes)
-        lost += ring_drop_oldest(&p->memory->ring, &p->ring_memory);
-    return lost;
-}
-
 void pool_limit(struct pool *p, size_t most_bytes)
 {
     struct pool_memory *m = p->memory;
     pthread_mutex_lock(&m->lock);
     if (most_bytes < m->most_bytes)
         pool_next_epoch_locked(p);
-    m->most_bytes = min_size(most_bytes, p->ring_memory.capacity_bytes);
+    m->most_bytes = min_size(most_bytes, p->ring.capacity_bytes);
     m->target_bytes = min_size(m->target_bytes, m->most_bytes);
-    m->counts.dropped_bytes += pool_shrink_ring_locked(p, m->most_bytes);
+    m->counts.dropped_bytes += ring_shrink(&p->ring, m->most_bytes);
     pthread_mutex_unlock(&m->lock);
     pool_wipe_stale_slices(p, /* waits= */ true);
 }

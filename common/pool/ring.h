@@ -1,8 +1,8 @@
 /* ring.h - bytes that wait to be served, oldest first, each with the time before which it was fetched.
  *
- * The owner of a ring serialises all calls but ring_taken(). A struct ring of zero bytes is an empty ring, which is
- * what a forked child finds where the ring lies in memory that fork wipes; where its bytes are and how many there is
- * room for never changes and lies outside. Positions count bytes since the ring was last empty. A byte belongs to a
+ * The owner of a ring serialises all calls but ring_taken(). What never changes is in struct ring. What changes is in
+ * struct ring_state, of which zero bytes are an empty ring, as a forked child finds it in memory that fork wipes.
+ * Positions count bytes since the ring was last empty. A byte belongs to a
  * segment, to the one open region, to a take, or to none, and then it is zero.
  */
 #ifndef P11_PROXY_RING_H
@@ -22,7 +22,12 @@ struct segment {
     int64_t fetched_ns;
 };
 
-struct ring {
+static inline size_t segment_bytes(const struct segment *segment)
+{
+    return (size_t)(segment->end - segment->start);
+}
+
+struct ring_state {
     size_t held_bytes;
     uint64_t tail;   /* where the next region opens */
     unsigned oldest; /* index into segments */
@@ -33,7 +38,8 @@ struct ring {
     struct segment segments[RING_SEGMENTS];
 };
 
-struct ring_memory {
+struct ring {
+    struct ring_state *state;
     uint8_t *bytes;
     size_t capacity_bytes;
 };
@@ -45,28 +51,27 @@ static inline size_t min_size(size_t a, size_t b)
 
 /* Opens least_bytes to most_bytes of contiguous room behind the newest segment and returns where it is;
  * *open_bytes says how much. NULL if a region is open already or there is no such room. */
-uint8_t *ring_open(struct ring *ring, const struct ring_memory *memory, size_t least_bytes,
-                   size_t most_bytes, size_t *open_bytes);
+uint8_t *ring_open(const struct ring *ring, size_t least_bytes, size_t most_bytes,
+                   size_t *open_bytes);
 
 /* Closes the open region. Its first len_bytes become the newest segment; the caller has wiped the others. */
-void ring_close(struct ring *ring, const struct ring_memory *memory, size_t len_bytes,
-                int64_t fetched_ns);
+void ring_close(const struct ring *ring, size_t len_bytes, int64_t fetched_ns);
 
 /* Moves len_bytes, of which at least so many are held, to buf and wipes them behind. */
-void ring_move(struct ring *ring, const struct ring_memory *memory, uint8_t *buf, size_t len_bytes);
+void ring_move(const struct ring *ring, uint8_t *buf, size_t len_bytes);
 
-/* Takes the first len_bytes, of which at least one and at most ring_oldest_bytes(). The caller moves and wipes them
- * where they are, then calls ring_taken(), on any thread; until then no region opens there. */
-uint8_t *ring_take(struct ring *ring, const struct ring_memory *memory, size_t len_bytes);
-void ring_taken(struct ring *ring);
+/* Takes the first len_bytes of the oldest segment, at least one. The caller moves and wipes them where they are, then
+ * calls ring_taken(), on any thread; until then no region opens there. */
+uint8_t *ring_take(const struct ring *ring, size_t len_bytes);
+void ring_taken(const struct ring *ring);
 
-/* Bytes in the oldest segment, 0 if there is none. */
-size_t ring_oldest_bytes(const struct ring *ring);
+/* The oldest segment, NULL if nothing is held. */
+const struct segment *ring_oldest(const struct ring *ring);
 
-/* When the oldest segment was fetched; INT64_MAX if there is none. */
-int64_t ring_oldest_ns(const struct ring *ring);
+/* Wipes the oldest segment, if there is one. Returns how many bytes that lost. */
+size_t ring_drop_oldest(const struct ring *ring);
 
-/* Wipes the oldest segment. Returns how many bytes that lost, 0 if there is none. */
-size_t ring_drop_oldest(struct ring *ring, const struct ring_memory *memory);
+/* Wipes the oldest segments until no more than keep_bytes are held. Returns how many bytes that lost. */
+size_t ring_shrink(const struct ring *ring, size_t keep_bytes);
 
 #endif

@@ -8,15 +8,15 @@
 enum { CAPACITY = 1000 };
 
 static uint8_t bytes[CAPACITY];
-static const struct ring_memory memory = {bytes, CAPACITY};
-static struct ring ring;
+static struct ring_state state;
+static const struct ring ring = {&state, bytes, CAPACITY};
 static uint8_t written, expected; /* the next byte on either side; none is zero */
 
 /* A region of which all but the last skipped bytes are kept; returns how many that were. */
 static size_t put(size_t least, size_t most, size_t skipped, int64_t fetched_ns)
 {
     size_t len, not_wiped = 0;
-    uint8_t *region = ring_open(&ring, &memory, least, most, &len);
+    uint8_t *region = ring_open(&ring, least, most, &len);
     if (region == NULL)
         return 0;
     ck_assert(len >= least && len <= most && region >= bytes && region + len <= bytes + CAPACITY);
@@ -26,7 +26,7 @@ static size_t put(size_t least, size_t most, size_t skipped, int64_t fetched_ns)
     size_t kept = len > skipped ? len - skipped : 0;
     for (size_t i = 0; i < kept; i++)
         region[i] = (uint8_t)(written++ % 255 + 1);
-    ring_close(&ring, &memory, kept, fetched_ns);
+    ring_close(&ring, kept, fetched_ns);
     return kept;
 }
 
@@ -34,7 +34,7 @@ static void get(size_t len)
 {
     uint8_t buf[CAPACITY];
     size_t wrong = 0;
-    ring_move(&ring, &memory, buf, len);
+    ring_move(&ring, buf, len);
     for (size_t i = 0; i < len; i++)
         wrong += buf[i] != expected++ % 255 + 1;
     ck_assert_uint_eq(wrong, 0);
@@ -52,7 +52,7 @@ TEST_EACH(a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6)
     srandom((unsigned)_i);
     for (int i = 0; i < 5000; i++) {
         held += put(1, (size_t)random() % 300 + 1, (size_t)random() % 3, i);
-        ck_assert_uint_eq(ring.held_bytes, held);
+        ck_assert_uint_eq(state.held_bytes, held);
         size_t some = (size_t)random() % (held + 1);
         get(some);
         held -= some;
@@ -63,22 +63,22 @@ TEST_EACH(a_ring_gives_what_it_got_in_order_for_many_rounds, 1, 6)
 
 TEST(the_oldest_go_first_and_no_time_is_too_young)
 {
-    ck_assert_int_eq(ring_oldest_ns(&ring), INT64_MAX);
-    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 0);
+    ck_assert_ptr_null(ring_oldest(&ring));
+    ck_assert_uint_eq(ring_drop_oldest(&ring), 0);
     /* More fetches than segments: those that share a segment share the oldest time. */
     for (int i = 0; i < 200; i++)
         ck_assert_uint_eq(put(1, 1, 0, 100 + i), 1);
     for (int i = 0; i < 200; i++) {
         uint8_t byte;
-        ck_assert_int_le(ring_oldest_ns(&ring), 100 + i);
-        ring_move(&ring, &memory, &byte, 1);
+        ck_assert_int_le(ring_oldest(&ring)->fetched_ns, 100 + i);
+        ring_move(&ring, &byte, 1);
     }
-    ck_assert_uint_eq(ring.held_bytes, 0);
+    ck_assert_uint_eq(state.held_bytes, 0);
     put(1, 10, 0, 5);
     put(1, 20, 0, 7);
-    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 10);
-    ck_assert_int_eq(ring_oldest_ns(&ring), 7);
-    ck_assert_uint_eq(ring_drop_oldest(&ring, &memory), 20);
+    ck_assert_uint_eq(ring_drop_oldest(&ring), 10);
+    ck_assert_int_eq(ring_oldest(&ring)->fetched_ns, 7);
+    ck_assert_uint_eq(ring_drop_oldest(&ring), 20);
     expect_all_wiped();
 }
 
@@ -87,16 +87,16 @@ TEST(no_region_opens_over_bytes_that_are_still_taken)
     uint8_t buf[200];
     size_t len;
     put(1, CAPACITY, 0, 1);
-    uint8_t *first = ring_take(&ring, &memory, 100);
-    uint8_t *second = ring_take(&ring, &memory, CAPACITY - 100);
-    ck_assert_uint_eq(ring.held_bytes, 0);
-    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    uint8_t *first = ring_take(&ring, 100);
+    uint8_t *second = ring_take(&ring, CAPACITY - 100);
+    ck_assert_uint_eq(state.held_bytes, 0);
+    ck_assert_ptr_null(ring_open(&ring, 1, 1, &len));
     copy_and_wipe(buf, second, 200);
     ring_taken(&ring);
-    ck_assert_ptr_null(ring_open(&ring, &memory, 1, 1, &len));
+    ck_assert_ptr_null(ring_open(&ring, 1, 1, &len));
     copy_and_wipe(buf, first, 100);
     ring_taken(&ring);
-    ck_assert_ptr_eq(ring_open(&ring, &memory, 1, CAPACITY, &len), bytes);
+    ck_assert_ptr_eq(ring_open(&ring, 1, CAPACITY, &len), bytes);
     ck_assert_uint_eq(len, CAPACITY);
 }
 
