@@ -42,14 +42,12 @@ struct statistics_slot {
 
 /* What a rule of the policy refused; with audit, would have refused. Two refusals differ in more than times. */
 struct statistics_refusal {
-    statistic mechanism; /* STATISTICS_NO_MECHANISM: a key, whatever it was for */
+    statistic mechanism; /* NO_MECHANISM: a key, whatever it was for */
     statistic line;
     char file[STATISTICS_PATH_BYTES];
     char rule[STATISTICS_RULE_BYTES]; /* as it is written there */
     statistic times;
 };
-
-#define STATISTICS_NO_MECHANISM UINT64_MAX
 
 enum statistics_flag {
     STATISTICS_POOL = 1 << 0,       /* pools are permitted, and memory is wiped on fork */

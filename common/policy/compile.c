@@ -287,7 +287,7 @@ void policy_free(struct policy *policy)
         free(policy->text[i]);
         free(policy->path[i]);
     }
-    names_free(policy->names);
+    free(policy->names);
     free(policy->rule);
     free(policy);
 }

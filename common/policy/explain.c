@@ -2,6 +2,7 @@
 #include "policy/internal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { NAME_BYTES = 64 };
@@ -106,7 +107,7 @@ int policy_ask(const struct policy *policy, const char *text, struct policy_answ
         answer->rule = listed;
         answer->verdict = listed->no_effect != NULL ? POLICY_NO_EFFECT : POLICY_PERMITS;
     }
-    names_free(made);
+    free(made);
     return 0;
 }
 

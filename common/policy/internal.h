@@ -25,7 +25,7 @@ struct row {
 
 struct name {
     const char *text; /* as first written; borrowed, see names_take() */
-    uint32_t len, hash;
+    uint32_t len;
     name_id group; /* the name that stands for all its synonyms; itself if there are none */
 
     /* Of a group. */
@@ -48,11 +48,8 @@ struct names {
     uint32_t mask;
 };
 
-/* What the tables hold, with room for more names. The caller ends it with names_free(). NULL without memory. */
+/* What the tables hold, with room for more names: one piece of memory, which the caller frees. NULL without memory. */
 struct names *names_create(size_t more);
-
-/* Takes NULL and half-built ones. */
-void names_free(struct names *names);
 
 /* The id of a name, or that of a mechanism's number; NO_NAME if it is not there. One lookup. */
 name_id names_find(const struct names *names, const char *text, size_t len);

@@ -30,25 +30,19 @@ static const struct {
 #undef WORDS
 };
 
-/* FNV-1a of the text in lower case; what else the bit makes equal is told apart by comparing. */
-static uint32_t hash_of(const char *text, size_t len)
+/* The bucket of the name, or the free one where it would go. Hashed is FNV-1a of the text in lower case; what else the
+ * bit makes equal is told apart by comparing. */
+static name_id *bucket_of(const struct names *names, const char *text, size_t len)
 {
     uint32_t hash = 2166136261u;
 
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (uint8_t)(text[i] | 0x20)) * 16777619u;
-    return hash;
-}
-
-/* The bucket of the name, or the free one where it would go. */
-static name_id *bucket_of(const struct names *names, const char *text, size_t len, uint32_t hash)
-{
     for (uint32_t at = hash;; at++) {
         name_id *bucket = &names->bucket[at & names->mask];
         const struct name *name = &names->name[*bucket];
-        if (*bucket == NO_NAME ||
-            (name->hash == hash && name->len == len &&
-             (memcmp(name->text, text, len) == 0 || same_text(name->text, text, len))))
+        if (*bucket == NO_NAME || (name->len == len && (memcmp(name->text, text, len) == 0 ||
+                                                        same_text(name->text, text, len))))
             return bucket;
     }
 }
@@ -69,29 +63,16 @@ struct row *names_row(const struct names *names, enum row_kind kind, uint64_t nu
     return &names->row[*row_bucket(names, kind, number)];
 }
 
-/* Adds a row to those of a group, at their end. */
-static void link_row(struct names *names, struct name *group, uint32_t row)
-{
-    uint32_t *at = &group->first_link;
-
-    for (; *at != 0; at = &names->link[*at].next)
-        if (names->link[*at].row == row)
-            return;
-    names->link[names->link_count] = (struct link){row, 0};
-    *at = names->link_count++;
-}
-
 /* The id of a name, which is added if it is new. */
 static name_id add(struct names *names, const char *text, size_t len)
 {
-    uint32_t hash = hash_of(text, len);
-    name_id *bucket = bucket_of(names, text, len, hash);
+    name_id *bucket = bucket_of(names, text, len);
 
-    if (*bucket != NO_NAME)
-        return *bucket;
-    name_id id = *bucket = names->count++;
-    names->name[id] = (struct name){text, (uint32_t)len, hash, .group = id};
-    return id;
+    if (*bucket == NO_NAME) {
+        *bucket = names->count++;
+        names->name[*bucket] = (struct name){text, (uint32_t)len, .group = *bucket};
+    }
+    return *bucket;
 }
 
 /* Makes one group of names. They come before all rows, because what a name stands for is noted at its group. */
@@ -108,31 +89,38 @@ static void add_synonyms(struct names *names, const char *list)
     }
 }
 
-/* The place of a row, which is added, with the name that is printed, if it is new. */
-static uint32_t take_row(struct names *names, const struct row *row)
+/* Adds a row, which is new, and gives its place. */
+static uint32_t add_row(struct names *names, struct row row)
 {
-    uint32_t *bucket = row_bucket(names, row->kind, row->number);
-
-    if (*bucket == 0) {
-        *bucket = names->row_count++;
-        names->row[*bucket] = *row;
-    }
-    return *bucket;
+    uint32_t place = *row_bucket(names, row.kind, row.number) = names->row_count++;
+    names->row[place] = row;
+    return place;
 }
 
-/* Adds a row and those of its names that are in the list. */
-static void add_row(struct names *names, struct row row, const char *list)
+/* Lets a name stand for a row behind all other rows that it stands for. The first of a row's names is printed. */
+static name_id name_row(struct names *names, uint32_t row, const char *text, size_t len)
 {
+    name_id id = add(names, text, len);
+    uint32_t *at = &names_group(names, id)->first_link;
+
+    if (names->row[row].name == NO_NAME)
+        names->row[row].name = id;
+    for (; *at != 0; at = &names->link[*at].next)
+        if (names->link[*at].row == row)
+            return id;
+    names->link[names->link_count] = (struct link){row, 0};
+    *at = names->link_count++;
+    return id;
+}
+
+static void add_named_row(struct names *names, struct row row, const char *list)
+{
+    uint32_t place = add_row(names, row);
     const char *text = NULL;
     size_t len;
 
-    while (next_name(list, &text, &len)) {
-        name_id id = add(names, text, len);
-        row.name = row.name == NO_NAME ? id : row.name;
-        link_row(names, names_group(names, id), take_row(names, &row));
-        if (row.kind == A_PARAMETER_SET) /* the other names are of other sets */
-            break;
-    }
+    while (next_name(list, &text, &len))
+        name_row(names, place, text, len);
 }
 
 static void add_tables(struct names *names)
@@ -142,20 +130,21 @@ static void add_tables(struct names *names)
     for (size_t i = 0; i < curve_count; i++)
         add_synonyms(names, curves[i].names);
     for (const struct key_type *t = key_types; t < key_types + key_type_count; t++)
-        add_row(names, (struct row){A_KEY_TYPE, t->number, .size_from = t->size_from}, t->names);
+        add_named_row(names, (struct row){A_KEY_TYPE, t->number, .size_from = t->size_from},
+                      t->names);
     for (const struct mechanism *m = mechanisms; m < mechanisms + mechanism_count; m++)
-        add_row(names,
-                (struct row){A_MECHANISM, m->number, NO_NAME, m->uses, .size_from = m->size_from},
-                m->names);
+        add_named_row(
+            names, (struct row){A_MECHANISM, m->number, .uses = m->uses, .size_from = m->size_from},
+            m->names);
     for (size_t i = 0; i < curve_count; i++)
-        add_row(names, (struct row){A_CURVE, i, .size_from = SIZE_ORDER}, curves[i].names);
+        add_named_row(names, (struct row){A_CURVE, i, .size_from = SIZE_ORDER}, curves[i].names);
     for (const struct key_type *t = key_types; t < key_types + key_type_count; t++) {
         struct row row = {A_PARAMETER_SET, t->number << 32, .size_from = SIZE_SET};
         const char *set = NULL;
         size_t len;
         while (t->sets != NULL && next_name(t->sets, &set, &len)) {
             row.number++;
-            add_row(names, row, set);
+            name_row(names, add_row(names, row), set, len);
         }
     }
     names->known_count = names->count;
@@ -163,42 +152,25 @@ static void add_tables(struct names *names)
 
 struct names *names_create(size_t more)
 {
-    struct names *made = calloc(1, sizeof *made);
     uint32_t room = TABLE_NAMES + (uint32_t)more, buckets = 2 * TABLE_NAMES;
 
     while (buckets < 2 * room)
         buckets *= 2;
+    struct names *made = calloc(1, sizeof *made + room * (sizeof *made->row + sizeof *made->name) +
+                                       (room + TABLE_NAMES) * sizeof *made->link +
+                                       2 * buckets * sizeof *made->bucket);
     if (made == NULL)
         return NULL;
-    *made = (struct names){.name = calloc(room, sizeof *made->name),
-                           .row = calloc(room, sizeof *made->row),
-                           .link = calloc(room + TABLE_NAMES, sizeof *made->link),
-                           .bucket = calloc(buckets, sizeof *made->bucket),
-                           .row_bucket = calloc(buckets, sizeof *made->row_bucket),
-                           .mask = buckets - 1,
-                           .count = 1,
-                           .row_count = 1,
-                           .link_count = 1};
-    if (made->name != NULL && made->row != NULL && made->link != NULL && made->bucket != NULL &&
-        made->row_bucket != NULL) {
-        made->name[NO_NAME].text = "";
-        add_tables(made);
-        return made;
-    }
-    names_free(made);
-    return NULL;
-}
-
-void names_free(struct names *names)
-{
-    if (names == NULL)
-        return;
-    free(names->name);
-    free(names->row);
-    free(names->link);
-    free(names->bucket);
-    free(names->row_bucket);
-    free(names);
+    made->row = (struct row *)(made + 1);
+    made->name = (struct name *)(made->row + room);
+    made->link = (struct link *)(made->name + room);
+    made->bucket = (name_id *)(made->link + room + TABLE_NAMES);
+    made->row_bucket = made->bucket + buckets;
+    made->mask = buckets - 1;
+    made->count = made->row_count = made->link_count = 1;
+    made->name[NO_NAME].text = "";
+    add_tables(made);
+    return made;
 }
 
 bool read_number(const char *text, size_t len, uint64_t *number)
@@ -219,7 +191,7 @@ bool read_number(const char *text, size_t len, uint64_t *number)
 
 name_id names_find(const struct names *names, const char *text, size_t len)
 {
-    name_id id = *bucket_of(names, text, len, hash_of(text, len));
+    name_id id = *bucket_of(names, text, len);
     uint64_t number;
 
     return id == NO_NAME && read_number(text, len, &number)
@@ -238,10 +210,8 @@ name_id names_take(struct names *names, const char *text, size_t len)
         return add(names, text, len);
     if (number == NO_MECHANISM)
         return NO_NAME;
-    const struct row row = {A_MECHANISM, number, add(names, text, len), FOR_ANY,
-                            .size_from = SIZE_OTHER};
-    link_row(names, &names->name[row.name], take_row(names, &row));
-    return row.name;
+    const struct row row = {A_MECHANISM, number, .uses = FOR_ANY, .size_from = SIZE_OTHER};
+    return name_row(names, add_row(names, row), text, len);
 }
 
 const char *word_reason(const char *text, size_t len)
@@ -265,7 +235,7 @@ bool names_is_known(const struct names *names, const char *text, size_t len)
     const char *part = text;
     size_t part_len = len, count = 0;
 
-    name_id id = *bucket_of(names, text, len, hash_of(text, len));
+    name_id id = *bucket_of(names, text, len);
 
     if ((id != NO_NAME && id < names->known_count) || word_reason(text, len) != NULL)
         return true;

@@ -58,11 +58,6 @@ const struct key_type *key_type_find(uint64_t number)
     return find(key_types, key_type_count, sizeof *key_types, number);
 }
 
-const struct digest *digest_find(uint64_t mechanism)
-{
-    return find(digests, digest_count, sizeof *digests, mechanism);
-}
-
 const struct key_type *key_type_generated(uint64_t mechanism)
 {
     for (size_t i = 0; i < key_type_count; i++)

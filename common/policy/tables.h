@@ -93,7 +93,6 @@ extern const size_t mechanism_count, key_type_count, curve_count, digest_count;
 /* A row by its number; NULL if there is none. */
 const struct mechanism *mechanism_find(uint64_t number);
 const struct key_type *key_type_find(uint64_t number);
-const struct digest *digest_find(uint64_t mechanism);
 
 /* The type of the keys that a mechanism generates; NULL if it generates none. */
 const struct key_type *key_type_generated(uint64_t mechanism);

@@ -8,11 +8,11 @@
 /* OUTPUT_BYTES: more than any RSA key signs or encrypts. */
 enum { NAME_BYTES = 48, OUTPUT_BYTES = 2048 };
 
-/* The answer to a call if that rule denies that mechanism in it (NO_MECHANISM: a key): code. CKR_OK if there is no rule
- * or the policy only audits. */
-static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism,
-                    const struct policy_rule *rule, CK_RV code)
+/* The answer to a call that is denied that mechanism (NO_MECHANISM: a key). CKR_OK if it is not, or if the policy only
+ * audits. */
+static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism, struct refusal refusal)
 {
+    const struct policy_rule *rule = refusal.rule;
     char name[NAME_BYTES];
     bool audit = policy_is_audit(call->policy);
     if (rule == NULL)
@@ -24,7 +24,7 @@ static CK_RV refuse(const struct guarded_call *call, uint64_t mechanism,
                   mechanism == NO_MECHANISM ? "a key"
                                             : mechanism_name(mechanism, name, sizeof name),
                   call->function);
-    return audit ? CKR_OK : code;
+    return audit ? CKR_OK : refusal.code;
 }
 
 const CK_FLAGS guard_purposes[USES] = {
@@ -43,22 +43,13 @@ static enum mechanism_use use_of(CK_FLAGS purpose)
     return use;
 }
 
-/*
- * Rules about a mechanism's keys mean the keys that it works with, and those that it generates. A derived or unwrapped
- * key is another matter: an AES key from ECDH is no small ECDH key.
- */
-static uint64_t maker(const struct guarded_call *call)
-{
-    return call->used == CK_INVALID_HANDLE ? call->mechanism->mechanism : NO_MECHANISM;
-}
-
-/* The rule that denies the digest in a DigestInfo; NULL if none does, or if the data is something else or NULL. Before
- * it may be "00 01 FF .. FF 00", with or without the first 00, which an application put there itself. */
-static const struct policy_rule *digest_info_denied(const struct guarded_call *call)
+/* Whether the digest in a DigestInfo is denied; not if the data is something else or NULL. Before it may be
+ * "00 01 FF .. FF 00", with or without the first 00, which an application put there itself. */
+static struct refusal digest_info_denied(const struct guarded_call *call)
 {
     const CK_BYTE *info = call->data, *at = info, *end = at + call->data_bytes;
     if (info == NULL || at == end)
-        return NULL;
+        return (struct refusal){NULL, CKR_OK};
     if (*at == 0x00)
         at++;
     if (at < end && *at == 0x01) {
@@ -68,7 +59,8 @@ static const struct policy_rule *digest_info_denied(const struct guarded_call *c
         if (at < end && *at == 0x00)
             info = at + 1;
     }
-    return policy_digest_info(call->policy, info, (size_t)(end - info));
+    return (struct refusal){policy_digest_info(call->policy, info, (size_t)(end - info)),
+                            CKR_DATA_INVALID};
 }
 
 /* Apart from guard_mechanism(), because most calls are as permitted as the last one. */
@@ -78,24 +70,18 @@ __attribute__((noinline)) static CK_RV judge_mechanism(const struct guarded_call
     const struct policy *policy = call->policy;
     CK_MECHANISM_TYPE type = call->mechanism->mechanism;
     enum mechanism_use use = use_of(call->purpose);
-    CK_RV code;
-    const struct policy_rule *denied = policy_mechanism(policy, type, use), *rule;
-    CK_RV rv = refuse(call, type, denied, CKR_MECHANISM_INVALID);
+    struct refusal denied = {policy_mechanism(policy, type, use), CKR_MECHANISM_INVALID};
+    CK_RV rv = refuse(call, type, denied);
     if (rv == CKR_OK && call->mechanism->pParameter != NULL)
-        rv = refuse(call, type, parameters_denied(policy, use, call->mechanism),
-                    CKR_MECHANISM_PARAM_INVALID);
+        rv = refuse(call, type, parameters_denied(policy, use, call->mechanism));
     if (rv == CKR_OK && call->used != CK_INVALID_HANDLE && !permitted &&
-        policy_looks_at_keys_of(policy, type)) {
-        rule = used_key_denied(call, /* remember= */ denied == NULL, &code);
-        rv = refuse(call, type, rule, code);
-    }
+        policy_looks_at_keys_of(policy, type))
+        rv = refuse(call, type, used_key_denied(call, /* remember= */ denied.rule == NULL));
     if (rv == CKR_OK && (call->purpose & MAKES_KEYS) &&
-        policy_looks_at_keys_of(policy, NO_MECHANISM)) {
-        rule = templates_denied(call, maker(call), key_type_generated(type), unsure, &code);
-        rv = refuse(call, type, rule, code);
-    }
+        policy_looks_at_keys_of(policy, NO_MECHANISM))
+        rv = refuse(call, type, templates_denied(call, key_type_generated(type), unsure));
     if (rv == CKR_OK && call->data != NULL && is_raw_rsa(type))
-        rv = refuse(call, type, digest_info_denied(call), CKR_DATA_INVALID);
+        rv = refuse(call, type, digest_info_denied(call));
     return rv;
 }
 
@@ -110,13 +96,11 @@ CK_RV guard_mechanism(const struct guarded_call *call, bool *unsure)
 CK_RV guard_created_key(const struct guarded_call *call)
 {
     struct key_info key;
-    CK_RV rv = CKR_OK, code;
+    CK_RV rv = CKR_OK;
     for (int i = 0; i < 2 && rv == CKR_OK; i++) {
         const CK_OBJECT_HANDLE *made = call->results[i];
-        if (made == NULL || *made == CK_INVALID_HANDLE || !key_read(&key, call->session, *made))
-            continue;
-        const struct policy_rule *rule = key_denied(call->policy, maker(call), &key, &code);
-        rv = refuse(call, call->mechanism->mechanism, rule, code);
+        if (made != NULL && *made != CK_INVALID_HANDLE && key_read(&key, call->session, *made))
+            rv = refuse(call, call->mechanism->mechanism, made_key_denied(call, &key));
     }
     for (int i = 0; i < 2 && rv != CKR_OK; i++) {
         CK_OBJECT_HANDLE *made = call->results[i];
@@ -132,15 +116,13 @@ CK_RV guard_template(const struct guarded_call *call)
 {
     struct key_info key = key_info_of(NULL);
     bool unsure;
-    CK_RV code;
     /* What is made without a type is no key; and what changes nothing of a key's size need not be asked about. */
     if (!policy_looks_at_keys_of(call->policy, NO_MECHANISM) ||
         (call->used != CK_INVALID_HANDLE &&
          (!template_tells_size(call->templates[0], call->counts[0]) ||
           !key_read(&key, call->session, call->used))))
         return CKR_OK;
-    const struct policy_rule *rule = templates_denied(call, NO_MECHANISM, key.type, &unsure, &code);
-    return refuse(call, NO_MECHANISM, rule, code);
+    return refuse(call, NO_MECHANISM, templates_denied(call, key.type, &unsure));
 }
 
 /* Whatever the target says of zero bytes, the operation is over then. That of messages goes on to the next one. */
@@ -170,7 +152,7 @@ CK_RV guard_digest_info(const struct guarded_call *call, const struct p11_functi
     if (session != NULL &&
         !(atomic_load_explicit(&session->digest_info, memory_order_relaxed) & call->purpose))
         return CKR_OK;
-    CK_RV rv = refuse(call, CKM_RSA_PKCS, digest_info_denied(call), CKR_DATA_INVALID);
+    CK_RV rv = refuse(call, CKM_RSA_PKCS, digest_info_denied(call));
     if (rv != CKR_OK && functions->C_SessionCancel(call->session, call->purpose) != CKR_OK)
         end_with_zeros(call, functions);
     return rv;

@@ -83,36 +83,41 @@ CK_RV guard_digest_info(const struct guarded_call *call, const struct p11_functi
 
 /* What follows is between the files of this folder. */
 
+/* A rule that denies what a call asks for, and what the call is then answered. The rule is NULL if none does. */
+struct refusal {
+    const struct policy_rule *rule;
+    CK_RV code;
+};
+
 /*
- * The rule that denies something that the mechanism's parameter names, such as the hash of RSA-PSS; NULL if none does.
- * Of the parameter it reads no more than ulParameterLen bytes, at any alignment. What is missing, too short, or of a
- * mechanism that is in no table names nothing: that is for the token to judge. Structures that the parameter points to
- * are read as the token would read them.
+ * Whether something is denied that the mechanism's parameter names, such as the hash of RSA-PSS. Of the parameter it
+ * reads no more than ulParameterLen bytes, at any alignment. What is missing, too short, or of a mechanism that is in no
+ * table names nothing: that is for the token to judge. Structures that the parameter points to are read as the token
+ * would read them.
  */
-const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
-                                            const CK_MECHANISM *mechanism);
+struct refusal parameters_denied(const struct policy *policy, enum mechanism_use use,
+                                 const CK_MECHANISM *mechanism);
 
 /* What the token says of a key. False if it does not say what type of key it is: it will then say itself what is wrong
  * with the handle. */
 bool key_read(struct key_info *key, CK_SESSION_HANDLE session, CK_OBJECT_HANDLE handle);
 
-/* The rule that denies a key to a mechanism, or to any (NO_MECHANISM); NULL if none does. *code is then the answer. */
-const struct policy_rule *key_denied(const struct policy *policy, uint64_t mechanism,
-                                     const struct key_info *key, CK_RV *code);
-
-/* The same for the key that the call uses. If it is permitted and that is to be remembered, key_is_permitted() says so
- * for the same mechanism and purpose, until slot_invalidate() says that keys may have changed. */
-const struct policy_rule *used_key_denied(const struct guarded_call *call, bool remember,
-                                          CK_RV *code);
+/* Whether the key that the call uses is denied to its mechanism. If not, and if that is to be remembered,
+ * key_is_permitted() says so for the same mechanism and purpose, until slot_invalidate() says that keys may have
+ * changed. */
+struct refusal used_key_denied(const struct guarded_call *call, bool remember);
 bool key_is_permitted(const struct guarded_call *call);
+
+/* Whether a key that the call made is denied. */
+struct refusal made_key_denied(const struct guarded_call *call, const struct key_info *key);
 
 /*
  * The same for a key that is made of the call's templates. Every value of every attribute is judged, because tokens
  * differ in which of two they take. Sets *unsure if no template tells the size. Reads no attribute whose length is
  * wrong. type: of the key, if the templates do not say it; NULL: not known.
  */
-const struct policy_rule *templates_denied(const struct guarded_call *call, uint64_t mechanism,
-                                           const struct key_type *type, bool *unsure, CK_RV *code);
+struct refusal templates_denied(const struct guarded_call *call, const struct key_type *type,
+                                bool *unsure);
 
 /* Whether a template has anything that rules are about. */
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count);

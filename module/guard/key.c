@@ -76,13 +76,23 @@ static bool note_attribute(struct key_info *key, const CK_ATTRIBUTE *attribute)
     return true;
 }
 
-const struct policy_rule *key_denied(const struct policy *policy, uint64_t mechanism,
-                                     const struct key_info *key, CK_RV *code)
+/* Whether a key is denied to a mechanism, or to any (NO_MECHANISM). */
+static struct refusal key_denied(const struct policy *policy, uint64_t mechanism,
+                                 const struct key_info *key)
 {
     bool is_curve = false;
     const struct policy_rule *rule = policy_key(policy, mechanism, key, &is_curve);
-    *code = is_curve ? CKR_CURVE_NOT_SUPPORTED : CKR_KEY_SIZE_RANGE;
-    return rule;
+    return (struct refusal){rule, is_curve ? CKR_CURVE_NOT_SUPPORTED : CKR_KEY_SIZE_RANGE};
+}
+
+/*
+ * Rules about a mechanism's keys mean the keys that it works with, and those that it generates. A derived or unwrapped
+ * key is another matter: an AES key from ECDH is no small ECDH key.
+ */
+struct refusal made_key_denied(const struct guarded_call *call, const struct key_info *key)
+{
+    bool generates = call->mechanism != NULL && call->used == CK_INVALID_HANDLE;
+    return key_denied(call->policy, generates ? call->mechanism->mechanism : NO_MECHANISM, key);
 }
 
 /* The attribute with that number in both templates, one behind the other; NULL behind the last. */
@@ -97,42 +107,39 @@ static const CK_ATTRIBUTE *attribute_at(const struct guarded_call *call, CK_ULON
     return NULL;
 }
 
-/* The rule that denies a key of that type. Clears *unsure if not only the finished key tells its size. */
-static const struct policy_rule *type_denied(const struct guarded_call *call, uint64_t mechanism,
-                                             const struct key_type *type, bool *unsure, CK_RV *code)
+/* The same for a key of that type. Clears *unsure if not only the finished key tells its size. */
+static struct refusal type_denied(const struct guarded_call *call, const struct key_type *type,
+                                  bool *unsure)
 {
     struct key_info key = key_info_of(type);
+    struct refusal refusal = made_key_denied(call, &key);
     const CK_ATTRIBUTE *attribute;
-    const struct policy_rule *rule = key_denied(call->policy, mechanism, &key, code);
     if (type->size_from == SIZE_FIXED || type->size_from == SIZE_OTHER)
         *unsure = false;
-    for (CK_ULONG i = 0; rule == NULL && (attribute = attribute_at(call, i)) != NULL; i++) {
+    for (CK_ULONG i = 0; refusal.rule == NULL && (attribute = attribute_at(call, i)) != NULL; i++) {
         key = key_info_of(type);
         if (!note_attribute(&key, attribute))
             continue;
         *unsure = false;
-        rule = key_denied(call->policy, mechanism, &key, code);
+        refusal = made_key_denied(call, &key);
     }
-    return rule;
+    return refusal;
 }
 
-const struct policy_rule *templates_denied(const struct guarded_call *call, uint64_t mechanism,
-                                           const struct key_type *type, bool *unsure, CK_RV *code)
+struct refusal templates_denied(const struct guarded_call *call, const struct key_type *type,
+                                bool *unsure)
 {
-    const struct policy_rule *rule = NULL;
+    struct refusal refusal = {NULL, CKR_OK};
     const CK_ATTRIBUTE *attribute;
     CK_ULONG number;
     *unsure = true;
     if (type != NULL)
-        rule = type_denied(call, mechanism, type, unsure, code);
-    for (CK_ULONG i = 0; rule == NULL && (attribute = attribute_at(call, i)) != NULL; i++) {
-        if (attribute->type != CKA_KEY_TYPE || !get_number(attribute, &number))
-            continue;
-        const struct key_type *told = key_type_find(number);
-        if (told != NULL)
-            rule = type_denied(call, mechanism, told, unsure, code);
-    }
-    return rule;
+        refusal = type_denied(call, type, unsure);
+    for (CK_ULONG i = 0; refusal.rule == NULL && (attribute = attribute_at(call, i)) != NULL; i++)
+        if (attribute->type == CKA_KEY_TYPE && get_number(attribute, &number) &&
+            (type = key_type_find(number)) != NULL)
+            refusal = type_denied(call, type, unsure);
+    return refusal;
 }
 
 bool template_tells_size(const CK_ATTRIBUTE *template, CK_ULONG count)
@@ -187,8 +194,7 @@ bool key_is_permitted(const struct guarded_call *call)
     return permitted;
 }
 
-const struct policy_rule *used_key_denied(const struct guarded_call *call, bool remember,
-                                          CK_RV *code)
+struct refusal used_key_denied(const struct guarded_call *call, bool remember)
 {
     struct slot *slot = session_slot(call->session);
     struct permitted_key key = {slot, call->used, call->mechanism->mechanism, call->purpose, 0};
@@ -197,11 +203,11 @@ const struct policy_rule *used_key_denied(const struct guarded_call *call, bool 
     if (slot != NULL)
         key.version = atomic_load(&slot->keys_version);
     if (!key_read(&info, call->session, call->used))
-        return NULL;
-    const struct policy_rule *rule = key_denied(call->policy, key.mechanism, &info, code);
-    if (rule == NULL && remember && slot != NULL && try_lock_acquire(&cache->lock)) {
+        return (struct refusal){NULL, CKR_OK};
+    struct refusal refusal = key_denied(call->policy, key.mechanism, &info);
+    if (refusal.rule == NULL && remember && slot != NULL && try_lock_acquire(&cache->lock)) {
         *place_of(slot, call->used) = key;
         try_lock_release(&cache->lock);
     }
-    return rule;
+    return refusal;
 }

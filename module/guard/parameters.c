@@ -49,22 +49,19 @@ static enum more_algorithms more_in(uint64_t number)
  * one step what is named apart: HMAC with that hash, or that signature with that digest. */
 static uint64_t mechanism_of(enum what what, uint64_t number, uint64_t signature)
 {
-    const struct digest *hash = what == IS_HASH || what == IS_DIGEST ? digest_find(number) : NULL;
     if (what == IS_KDF)
         return number < sizeof kdfs / sizeof *kdfs ? kdfs[number] : NOTHING;
-    for (size_t i = 0; number != NOTHING && (what == IS_MGF || what == IS_PRF) && i < digest_count;
-         i++)
-        if (number == (what == IS_MGF ? digests[i].mgf : digests[i].prf))
-            return what == IS_MGF ? digests[i].mechanism : digests[i].hmac;
-    if (hash == NULL)
-        return NOTHING;
-    if (what == IS_HASH)
-        return hash->hmac;
-    if (signature == CKM_HASH_ML_DSA)
-        return hash->ml_dsa;
-    if (signature == CKM_HASH_SLH_DSA)
-        return hash->slh_dsa;
-    return more_in(signature) == MORE_PSS ? hash->pss : NOTHING;
+    for (const struct digest *d = digests; number != NOTHING && d < digests + digest_count; d++) {
+        if (number != (what == IS_MGF ? d->mgf : what == IS_PRF ? d->prf : d->mechanism))
+            continue;
+        if (what != IS_DIGEST)
+            return what == IS_MGF ? d->mechanism : what == IS_MECHANISM ? NOTHING : d->hmac;
+        return signature == CKM_HASH_ML_DSA     ? d->ml_dsa
+               : signature == CKM_HASH_SLH_DSA  ? d->slh_dsa
+               : more_in(signature) == MORE_PSS ? d->pss
+                                                : NOTHING;
+    }
+    return NOTHING;
 }
 
 /* What is asked: the same policy, for the same use, about all that a mechanism names. */
@@ -122,9 +119,9 @@ static const struct policy_rule *structure_denied(const struct question *q,
     return rule;
 }
 
-const struct policy_rule *parameters_denied(const struct policy *policy, enum mechanism_use use,
-                                            const CK_MECHANISM *mechanism)
+struct refusal parameters_denied(const struct policy *policy, enum mechanism_use use,
+                                 const CK_MECHANISM *mechanism)
 {
     const struct question q = {policy, use, DEPTH_MOST};
-    return structure_denied(&q, mechanism);
+    return (struct refusal){structure_denied(&q, mechanism), CKR_MECHANISM_PARAM_INVALID};
 }

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "policy/tables.h"
 #include "statistics.h"
 
 #define RULES_FILE "/etc/pkcs11/modules/p11-proxy.module"
@@ -79,8 +80,8 @@ static void fill(struct statistics *all)
     all->refused = 1015;
     all->refusal_count = 2;
     all->refusals[0] = (struct statistics_refusal){CKM_MD5_RSA_PKCS, 4, RULES_FILE, "MD5", 12};
-    all->refusals[1] = (struct statistics_refusal){STATISTICS_NO_MECHANISM, 5, RULES_FILE,
-                                                   "RSA keySize < 2048", 1003};
+    all->refusals[1] =
+        (struct statistics_refusal){NO_MECHANISM, 5, RULES_FILE, "RSA keySize < 2048", 1003};
 }
 
 /* Texts that do not end, that a terminal acts upon, that break quotes; numbers beyond all reason; slots

@@ -28,8 +28,7 @@ const char *stats_policy_word(const struct statistics *counters)
 
 const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
 {
-    return mechanism == STATISTICS_NO_MECHANISM ? "key"
-                                                : mechanism_name(mechanism, text, MECHANISM_BYTES);
+    return mechanism == NO_MECHANISM ? "key" : mechanism_name(mechanism, text, MECHANISM_BYTES);
 }
 
 /* What is made: JSON's processes, and the samples. */
@@ -107,12 +106,12 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
     return object;
 }
 
-/* mechanism and mechanism_number are null for STATISTICS_NO_MECHANISM. */
+/* mechanism and mechanism_number are null for NO_MECHANISM. */
 static struct json_object *add_refusal(struct labels labels,
                                        const struct statistics_refusal *refusal)
 {
     struct json_object *object = json_object_new_object();
-    bool any = refusal->mechanism != STATISTICS_NO_MECHANISM;
+    bool any = refusal->mechanism != NO_MECHANISM;
     char text[MECHANISM_BYTES];
     const char *name = stats_mechanism(refusal->mechanism, text);
     json_add(object, "mechanism", any ? json_text(name) : NULL);
