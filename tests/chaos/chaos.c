@@ -7,7 +7,7 @@
  * order. Watched on line: no word twice, in any process; no zero word; nothing in the buffer after an error; no call
  * that the initialisation did not allow; no code that the target has not said; no call that lasts longer than its bound.
  */
-#include "served.h"
+#include "fixture.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -129,12 +129,12 @@ static void check_drawn(CK_RV rv, const uint8_t *bytes, size_t len_bytes)
 }
 
 /* Small ones of a size that no fetch has, so that a fault can be told to fetches alone. */
-static void draw_once(struct worker *worker, CK_SESSION_HANDLE session)
+static void draw_once(struct worker *worker, CK_SESSION_HANDLE on)
 {
     uint8_t bytes[LARGEST + 1] = {0};
     size_t len_bytes = next(&worker->random, 8) != 0 ? 1 + next(&worker->random, 64)
                                                      : 1025 + next(&worker->random, LARGEST - 1025);
-    CK_RV rv = CALL(worker, fn->C_GenerateRandom(session, bytes, len_bytes));
+    CK_RV rv = CALL(worker, fn->C_GenerateRandom(on, bytes, len_bytes));
     check_drawn(rv, bytes, len_bytes);
 }
 
@@ -158,14 +158,14 @@ static void live_in_child(struct worker *worker, CK_SESSION_HANDLE parents)
     _exit(0);
 }
 
-static void fork_once(struct worker *worker, CK_SESSION_HANDLE session)
+static void fork_once(struct worker *worker, CK_SESSION_HANDLE on)
 {
     int status = 0;
     if (IS_SANITIZED)
         return;
     pid_t child = fork();
     if (child == 0)
-        live_in_child(worker, session);
+        live_in_child(worker, on);
     atomic_fetch_add(&seen->children, 1);
     if (waitpid(child, &status, 0) == child && status != 0)
         WRONG("a child ended with status 0x%x", (unsigned)status);
@@ -182,47 +182,46 @@ static void open_one(struct worker *worker)
         worker->count++;
 }
 
-static void use_operation(struct worker *worker, CK_SESSION_HANDLE session)
+static void use_operation(struct worker *worker, CK_SESSION_HANDLE on)
 {
     CK_MECHANISM sha256 = {CKM_SHA256, NULL, 0};
     CK_BYTE bytes[32];
     CK_ULONG len_bytes = sizeof bytes;
-    if (CALL(worker, fn->C_DigestInit(session, &sha256)) == CKR_OK && next(&worker->random, 4) != 0)
-        CALL(worker, fn->C_Digest(session, bytes, 4, bytes, &len_bytes));
+    if (CALL(worker, fn->C_DigestInit(on, &sha256)) == CKR_OK && next(&worker->random, 4) != 0)
+        CALL(worker, fn->C_Digest(on, bytes, 4, bytes, &len_bytes));
 }
 
 static void act(struct worker *worker)
 {
-    static CK_BYTE pin[] = "1234";
     CK_SESSION_INFO session_info;
     CK_TOKEN_INFO token_info;
     unsigned which = (unsigned)next(&worker->random, worker->count + 1U);
-    CK_SESSION_HANDLE session = which < worker->count ? worker->sessions[which] : CK_INVALID_HANDLE;
+    CK_SESSION_HANDLE on = which < worker->count ? worker->sessions[which] : CK_INVALID_HANDLE;
     CK_SLOT_ID slot = next(&worker->random, SLOTS);
     uint64_t choice = next(&worker->random, 400);
     if (choice < 240)
-        draw_once(worker, session);
+        draw_once(worker, on);
     else if (choice < 280 || worker->count == 0)
         open_one(worker);
     else if (choice < 310 && which < worker->count) {
-        CALL(worker, fn->C_CloseSession(session));
+        CALL(worker, fn->C_CloseSession(on));
         worker->sessions[which] = worker->sessions[--worker->count];
     } else if (choice < 325)
-        use_operation(worker, session);
+        use_operation(worker, on);
     else if (choice < 335)
-        CALL(worker, fn->C_SeedRandom(session, pin, 4));
+        CALL(worker, fn->C_SeedRandom(on, pin, 4));
     else if (choice < 345)
-        CALL(worker, fn->C_Login(session, choice % 8 == 0 ? CKU_SO : CKU_USER, pin, 4));
+        CALL(worker, fn->C_Login(on, choice % 8 == 0 ? CKU_SO : CKU_USER, pin, 4));
     else if (choice < 355)
-        CALL(worker, fn->C_Logout(session));
+        CALL(worker, fn->C_Logout(on));
     else if (choice < 370)
-        CALL(worker, fn->C_GetSessionInfo(session, &session_info));
+        CALL(worker, fn->C_GetSessionInfo(on, &session_info));
     else if (choice < 385)
         CALL(worker, fn->C_GetTokenInfo(slot, &token_info));
     else if (choice < 388)
         CALL(worker, fn->C_CloseAllSessions(slot));
     else if (choice < 390)
-        fork_once(worker, session);
+        fork_once(worker, on);
 }
 
 /* What is told, and in which life; the threads tell nothing but in between. */

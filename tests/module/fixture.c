@@ -1,11 +1,12 @@
 /* fixture.c - the built proxy, loaded anew in each test, before a target that does as the test tells it. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,16 +18,27 @@
 CK_FUNCTION_LIST_PTR fn;
 void *proxy;
 char root[64];
-static char target[PATH_MAX];
+CK_SESSION_HANDLE session;
+CK_BYTE pin[] = "1234";
+static const char *target;
 
 CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
 CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
 
-static const char *below(const char *name)
+const char *text_of(const char *format, ...)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    return path;
+    char *text = NULL;
+    va_list values;
+    va_start(values, format);
+    if (vasprintf(&text, format, values) < 0) /* Check's macros write to a descriptor */
+        abort();
+    va_end(values);
+    return text;
+}
+
+const char *in_root(const char *name)
+{
+    return text_of("%s/%s", root, name);
 }
 
 void set_up(void)
@@ -48,17 +60,12 @@ void tear_down(void)
 
 const char *target_path(const char *name)
 {
-    static char path[PATH_MAX];
-    if (strchr(name, '/') != NULL)
-        snprintf(path, sizeof path, "%s", name);
-    else
-        snprintf(path, sizeof path, "%s/%s.so", getenv("TEST_TARGETS"), name);
-    return path;
+    return strchr(name, '/') != NULL ? name : text_of("%s/%s.so", getenv("TEST_TARGETS"), name);
 }
 
 void write_in_root(const char *name, const char *text)
 {
-    FILE *file = fopen(below(name), "we");
+    FILE *file = fopen(in_root(name), "we");
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     fclose(file);
@@ -67,7 +74,7 @@ void write_in_root(const char *name, const char *text)
 static void put_config(const char *settings)
 {
     write_in_root("config", settings);
-    setenv("P11_PROXY_CONFIG", below("config"), 1);
+    setenv("P11_PROXY_CONFIG", in_root("config"), 1);
 }
 
 static CK_FUNCTION_LIST_PTR list_of(void *module)
@@ -89,10 +96,8 @@ void proxy_load(void)
 
 void proxy_before(const char *name, const char *settings)
 {
-    char whole[4096];
-    snprintf(whole, sizeof whole, "x-log: %s info\n%s\n", below("log"), settings);
-    put_config(whole);
-    snprintf(target, sizeof target, "%s", target_path(name));
+    put_config(text_of("x-log: %s info\n%s\n", in_root("log"), settings));
+    target = target_path(name);
     setenv("P11_PROXY_TARGET", target, 1);
     proxy_load();
 }
@@ -109,16 +114,9 @@ void proxy_configured(const char *settings)
     proxy_load();
 }
 
-static void *open_target(void)
-{
-    void *module = dlopen(target, RTLD_NOW | RTLD_LOCAL);
-    ck_assert_msg(module != NULL, "%s", dlerror());
-    return module;
-}
-
 CK_FUNCTION_LIST_PTR bare_list(void)
 {
-    return list_of(open_target());
+    return list_of(dlopen(target, RTLD_NOW | RTLD_LOCAL));
 }
 
 const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor)
@@ -138,16 +136,27 @@ void initialize(void)
 
 CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags)
 {
-    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
-    EXPECT(fn->C_OpenSession(slot, CKF_SERIAL_SESSION | more_flags, NULL, NULL, &session), CKR_OK);
-    return session;
+    CK_SESSION_HANDLE opened = CK_INVALID_HANDLE;
+    EXPECT(fn->C_OpenSession(slot, CKF_SERIAL_SESSION | more_flags, NULL, NULL, &opened), CKR_OK);
+    return opened;
 }
 
-CK_SESSION_HANDLE begin(const char *settings)
+void begin_again(void)
+{
+    initialize();
+    session = open_session(0, CKF_RW_SESSION);
+}
+
+void begin_with(CK_C_INITIALIZE_ARGS *args, const char *settings)
 {
     proxy_with(settings);
-    initialize();
-    return open_session(0, 0);
+    EXPECT(fn->C_Initialize(args), CKR_OK);
+    session = open_session(0, CKF_RW_SESSION);
+}
+
+void begin(const char *settings)
+{
+    begin_with(&os_locking, settings);
 }
 
 CK_TOKEN_INFO token_info(void)
@@ -201,12 +210,8 @@ static void read_of_thread(const char *thread, const char *file, char text[256])
 
 const char *copy_of(const char *path, const char *name)
 {
-    static char copy[128];
-    char command[PATH_MAX + 256];
-    snprintf(copy, sizeof copy, "%s", below(name));
-    snprintf(command, sizeof command, "cp %s %s", path, copy);
-    ck_assert_int_eq(system(command), 0);
-    return copy;
+    ck_assert_int_eq(system(text_of("cp %s %s", path, in_root(name))), 0);
+    return in_root(name);
 }
 
 unsigned entries_of(const char *folder)
@@ -242,6 +247,22 @@ long filler_thread(void)
     return found;
 }
 
+static pthread_t threads[THREADS_MOST];
+static unsigned thread_count;
+
+void start_threads(unsigned count, void *(*run)(void *), void *argument)
+{
+    ck_assert_uint_le(thread_count + count, THREADS_MOST);
+    for (; count > 0; count--)
+        ck_assert_int_eq(pthread_create(&threads[thread_count++], NULL, run, argument), 0);
+}
+
+void join_threads(void)
+{
+    while (thread_count > 0)
+        pthread_join(threads[--thread_count], NULL);
+}
+
 static void *end_at_once(void *unused)
 {
     return unused;
@@ -249,10 +270,9 @@ static void *end_at_once(void *unused)
 
 void begin_a_thread_and_end_it(void)
 {
-    pthread_t thread;
     unsigned before = threads_now();
-    ck_assert_int_eq(pthread_create(&thread, NULL, end_at_once, NULL), 0);
-    pthread_join(thread, NULL);
+    start_threads(1, end_at_once, NULL);
+    join_threads();
     WAIT_UNTIL(threads_now() <= before + IS_SANITIZED);
 }
 
@@ -289,7 +309,7 @@ static unsigned lines_with(const char *path, const char *text)
 void capture_stderr(void)
 {
     fflush(stderr);
-    int fd = open(below("stderr"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    int fd = open(in_root("stderr"), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(dup2(fd, STDERR_FILENO), STDERR_FILENO);
     close(fd);
@@ -297,7 +317,7 @@ void capture_stderr(void)
 
 unsigned messages_with(const char *text)
 {
-    return lines_with(below("log"), text) + lines_with(below("stderr"), text);
+    return lines_with(in_root("log"), text) + lines_with(in_root("stderr"), text);
 }
 
 /* Check's own handler would end the whole test. */

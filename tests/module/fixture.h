@@ -13,11 +13,16 @@
 
 #include "../check_main.h"
 #include "scripted.h"
+#include "words.h"
 
 extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
 extern void *proxy;             /* its dlopen() handle */
 extern char root[64];           /* a folder that lasts one test */
+const char *in_root(const char *name);
 void write_in_root(const char *name, const char *text);
+
+/* A text of its own, which lasts as long as the test. */
+const char *__attribute__((format(printf, 1, 2))) text_of(const char *format, ...);
 
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
@@ -43,7 +48,7 @@ void proxy_configured(const char *settings);
 /* Loads the proxy again, after a dlclose(proxy). */
 void proxy_load(void);
 
-/* The path of a target of ours, or name itself if it has a '/'; in a buffer that the next call overwrites. */
+/* The path of a target of ours, or name itself if it has a '/'. */
 const char *target_path(const char *name);
 
 /* The target's own plain list, for what the application does without the proxy. */
@@ -51,12 +56,6 @@ CK_FUNCTION_LIST_PTR bare_list(void);
 
 /* The proxy's list of that version, which the target must have. */
 const struct p11_functions *interface_list(CK_BYTE major, CK_BYTE minor);
-
-/* Real targets with a token of their own, in root. And initialised behind the proxy: the slot of a token whose user can
- * log in with the PIN 1234. */
-extern const char softhsm[], softoken[];
-CK_SLOT_ID softhsm_begin(const char *settings);
-CK_SLOT_ID softoken_begin(const char *settings);
 
 /* Tells the scripted target, see target.h; what it was told before stays true. */
 void __attribute__((format(printf, 1, 2))) script(const char *format, ...);
@@ -98,10 +97,18 @@ extern struct target_shared *shared;
         ck_assert_msg(got_ == wanted_, "%s is 0x%lx, not 0x%lx", #call, got_, wanted_);            \
     } while (0)
 
-/* C_Initialize with os_locking; a new session. Both must succeed. And all three: the proxy, its life and a session. */
+/* C_Initialize with os_locking; a new session. Both must succeed. */
 void initialize(void);
 CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
-CK_SESSION_HANDLE begin(const char *settings);
+
+/* All that a draw needs: the proxy, its life, and a read/write session in slot 0. And a life and session more. */
+extern CK_SESSION_HANDLE session;
+void begin(const char *settings);
+void begin_with(CK_C_INITIALIZE_ARGS *args, const char *settings);
+void begin_again(void);
+
+/* Of the scripted target's users, and of the SO. */
+extern CK_BYTE pin[5];
 
 /* What the token in slot 0 says, which must succeed. */
 CK_TOKEN_INFO token_info(void);
@@ -117,11 +124,16 @@ void wait_a_moment(unsigned long *since_ms, const char *condition);
 /* So many bytes, right before a page that faults. */
 void *before_a_fault(size_t len_bytes);
 
-/* A copy of a file, in root, by that name. Returns its path, in a buffer of its own for each test. */
+/* A copy of a file, in root, by that name. Returns its path. */
 const char *copy_of(const char *path, const char *name);
 
 /* How many entries a folder has. */
 unsigned entries_of(const char *folder);
+
+/* Threads of the test's own, at most THREADS_MOST at a time, which run the same; and the end of all of them. */
+enum { THREADS_MOST = 8 };
+void start_threads(unsigned count, void *(*run)(void *), void *argument);
+void join_threads(void);
 
 /* How many threads this process has; the number of the filler, 0 if there is none. */
 unsigned threads_now(void);
@@ -145,5 +157,45 @@ void reap(pid_t child);
         if ((call) != (rv))                                                                        \
             _exit(__LINE__ % 251 + 1);                                                             \
     } while (0)
+
+/* Draws size_bytes at a time, len_bytes in all, which must succeed; notes them. Returns the lowest number of a word. */
+uint64_t draw(CK_SESSION_HANDLE on, size_t size_bytes, size_t len_bytes);
+
+/* One word by one call. */
+struct word draw_word(CK_SESSION_HANDLE on);
+
+/* One call, which may fail: then it must have left nothing in the buffer. */
+CK_RV draw_or_fail(CK_SESSION_HANDLE on, size_t len_bytes);
+
+/* Draws until something is so. */
+#define DRAW_UNTIL(on, condition)                                                                  \
+    do {                                                                                           \
+        for (unsigned long since_ms_ = 0; !(condition); wait_a_moment(&since_ms_, #condition))     \
+            draw(on, 32, 1024);                                                                    \
+    } while (0)
+
+/* Draws until words come that were held before, and there are more of them. Returns how many were made then. */
+uint64_t draw_until_held(CK_SESSION_HANDLE on);
+
+/* Draws until there is a filler, and it has filled. */
+void draw_until_filled(CK_SESSION_HANDLE on);
+
+/* Fails the test unless most of a hundred draws reach no token, and no word is served twice. */
+void small_draws_are_served_ahead(CK_SESSION_HANDLE on);
+
+/*
+ * Notes what was served, a stretch of any length and alignment. Words that a stretch breaks into are not recognised.
+ * Any thread, any process.
+ */
+void served(const uint8_t *bytes, size_t len_bytes);
+void served_word(uint64_t counter);
+bool was_served(uint64_t counter);
+void served_begin(void); /* at a test's beginning, by the fixture */
+
+/* What is wrong so far: that a word was served twice, or was zero. NULL if nothing is. */
+const char *served_wrong(void);
+
+/* Fails the test if a word was served twice, if zeros were served, or if fewer than least words were recognised. */
+void served_once(uint64_t least);
 
 #endif

@@ -1,5 +1,5 @@
 /* served.c - a bitmap of the words that were served, in memory that forked processes share. */
-#include "served.h"
+#include "fixture.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -60,14 +60,14 @@ void served_once(uint64_t least)
     ck_assert_uint_ge(atomic_load(&seen->found), least);
 }
 
-uint64_t draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes)
+uint64_t draw(CK_SESSION_HANDLE on, size_t size_bytes, size_t len_bytes)
 {
     uint8_t *bytes = malloc(len_bytes); /* some threads have a small stack */
     uint64_t lowest = UINT64_MAX;
     struct word word;
     ck_assert_ptr_nonnull(bytes);
     for (size_t at = 0; at < len_bytes; at += size_bytes)
-        EXPECT(fn->C_GenerateRandom(session, bytes + at, size_bytes), CKR_OK);
+        EXPECT(fn->C_GenerateRandom(on, bytes + at, size_bytes), CKR_OK);
     served(bytes, len_bytes);
     for (size_t at = 0; at + WORD_BYTES <= len_bytes; at++)
         if (word_read(bytes + at, &word) && word.counter < lowest)
@@ -76,21 +76,21 @@ uint64_t draw(CK_SESSION_HANDLE session, size_t size_bytes, size_t len_bytes)
     return lowest;
 }
 
-struct word draw_word(CK_SESSION_HANDLE session)
+struct word draw_word(CK_SESSION_HANDLE on)
 {
     uint8_t bytes[WORD_BYTES];
     struct word word;
-    EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    EXPECT(fn->C_GenerateRandom(on, bytes, sizeof bytes), CKR_OK);
     ck_assert_msg(word_read(bytes, &word), "what was served is no whole word");
     served(bytes, sizeof bytes);
     return word;
 }
 
-CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes)
+CK_RV draw_or_fail(CK_SESSION_HANDLE on, size_t len_bytes)
 {
     uint8_t *bytes = calloc(1, len_bytes + 1);
     ck_assert_ptr_nonnull(bytes);
-    CK_RV rv = fn->C_GenerateRandom(session, bytes, len_bytes);
+    CK_RV rv = fn->C_GenerateRandom(on, bytes, len_bytes);
     for (size_t i = 0; rv != CKR_OK && i < len_bytes; i++)
         ck_assert_msg(bytes[i] == 0,
                       "%zu bytes were asked for, 0x%lx is the answer, and byte %zu is %02x",
@@ -102,31 +102,31 @@ CK_RV draw_or_fail(CK_SESSION_HANDLE session, size_t len_bytes)
     return rv;
 }
 
-uint64_t draw_until_held(CK_SESSION_HANDLE session)
+uint64_t draw_until_held(CK_SESSION_HANDLE on)
 {
     for (;;) {
         uint64_t made = words_made();
-        draw(session, 16, 16);
+        draw(on, 16, 16);
         /* Something was fetched just now, which is more than one draw. */
         uint64_t made_now = words_made();
-        if (made_now != made && draw(session, 16, 16) <= made_now)
+        if (made_now != made && draw(on, 16, 16) <= made_now)
             return made_now;
     }
 }
 
-void draw_until_filled(CK_SESSION_HANDLE session)
+void draw_until_filled(CK_SESSION_HANDLE on)
 {
-    DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER, .outcome = GOOD) != 0);
+    DRAW_UNTIL(on, CALLS(C_GenerateRandom, .by = FILLER, .outcome = GOOD) != 0);
     let_filler_work();
-    draw_until_held(session);
+    draw_until_held(on);
 }
 
-void small_draws_are_served_ahead(CK_SESSION_HANDLE session)
+void small_draws_are_served_ahead(CK_SESSION_HANDLE on)
 {
-    draw(session, 16, 4096);
+    draw(on, 16, 4096);
     let_filler_work();
     unsigned before = CALLS(C_GenerateRandom);
-    draw(session, 16, 1600);
+    draw(on, 16, 1600);
     ck_assert_uint_lt(CALLS(C_GenerateRandom), before + 50);
     served_once(300);
 }

@@ -1,8 +1,7 @@
 /* test_counters.c - what the proxy counts for p11-proxy stats adds up with what the target saw. */
-#include "served.h"
+#include "fixture.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,16 +12,12 @@
 #include "pool/pool.h"
 #include "statistics.h"
 
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
-
 /* The descriptor of the counters, -1 if there is none. */
 static int counters_descriptor(void)
 {
-    char path[64], link[PATH_MAX];
+    char link[PATH_MAX];
     for (int fd = 0; fd < 1024; fd++) {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        ssize_t len = readlink(path, link, sizeof link);
+        ssize_t len = readlink(text_of("/proc/self/fd/%d", fd), link, sizeof link);
         if (len > 0 && memmem(link, (size_t)len, STATISTICS_NAME, strlen(STATISTICS_NAME)) != NULL)
             return fd;
     }
@@ -41,9 +36,7 @@ static const struct statistics *counters(void)
 
 static const struct statistics_slot *begin_counted(const char *settings)
 {
-    proxy_with(settings);
-    initialize();
-    session = open_session(0, CKF_RW_SESSION);
+    begin(settings);
     return &counters()->slots[0];
 }
 
@@ -99,16 +92,12 @@ static void *draw_so_many(void *count)
 
 TEST(draws_of_many_threads_are_all_counted)
 {
-    enum { THREADS = 8 };
-    pthread_t threads[THREADS];
     unsigned long draws = 20000;
     const struct statistics_slot *slot = begin_counted("x-pool-size: 1MiB");
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_so_many, &draws), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    start_threads(THREADS_MOST, draw_so_many, &draws);
+    join_threads();
     let_filler_work();
-    ck_assert_uint_eq(draws_of(slot), THREADS * draws);
+    ck_assert_uint_eq(draws_of(slot), THREADS_MOST * draws);
     ck_assert_uint_eq(NUMBER(slot->calls), CALLS(C_GenerateRandom));
 }
 
@@ -231,7 +220,7 @@ TEST_EACH(none_are_kept_where_they_are_forbidden, 0, 2)
     getrlimit(RLIMIT_FSIZE, &before);
     struct rlimit limit = {.rlim_cur = 1024 * 1024, .rlim_max = before.rlim_max};
     setrlimit(RLIMIT_FSIZE, _i == 0 ? &before : &limit);
-    session = begin(_i == 0 ? "x-statistics: off" : "");
+    begin(_i == 0 ? "x-statistics: off" : "");
     setrlimit(RLIMIT_FSIZE, &before);
     ck_assert_int_lt(counters_descriptor(), 0);
     draw(session, 16, 4096);

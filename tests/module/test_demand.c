@@ -1,12 +1,7 @@
 /* test_demand.c - how much is fetched, and how often, follows what was served; no demand, no fetch. */
-#include "served.h"
-
-#include <pthread.h>
+#include "fixture.h"
 
 #include "clock.h"
-
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
 
 enum { KIB = 1024, POOL_BYTES = 64 * KIB };
 
@@ -34,7 +29,7 @@ TEST_EACH(the_first_fetch_is_1_KiB_and_what_it_holds_costs_no_call_and_no_thread
 {
     static const CK_ULONG sizes[] = {1, 16, 512, KIB};
     unsigned threads = threads_now();
-    session = begin(_i / 4 == 0 ? "x-pool-max-age: 1min" : "x-pool-threads: never");
+    begin(_i / 4 == 0 ? "x-pool-max-age: 1min" : "x-pool-threads: never");
     draw(session, sizes[_i % 4], KIB);
     ck_assert_uint_eq(CALLS(C_GenerateRandom), 1);
     ck_assert_uint_eq(target_longest_request(), KIB);
@@ -65,14 +60,11 @@ static void *open_draw_and_close(void *unused)
 TEST_EACH(opening_drawing_and_closing_takes_few_calls, 0, 4)
 {
     unsigned count = _i % 2 == 0 ? 1 : 4;
-    pthread_t threads[4];
     proxy_with(_i / 2 == 0 ? "x-pool-max-age: 1min"
                            : "x-pool-max-age: 1min\nx-pool-threads: never");
     initialize();
-    for (unsigned i = 0; i < count; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, open_draw_and_close, NULL), 0);
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
+    start_threads(count, open_draw_and_close, NULL);
+    join_threads();
     ck_assert_uint_eq(failures, 0);
     /* While one thread fetches, however long the machine lets it wait, the others ask the token as without a pool. */
     ck_assert_uint_le(CALLS(C_GenerateRandom), count == 1 ? CYCLES / 8 : count * CYCLES);
@@ -104,7 +96,7 @@ TEST_EACH(a_login_each_time_costs_no_call_more_than_bare, 0, 2)
 
 TEST(steady_demand_is_met_by_few_large_calls)
 {
-    session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
+    begin("x-pool-threads: never\nx-pool-max-age: 60min");
     clock_stop();
     for (int i = 0; i < 20; i++)
         draw(session, 32, 32 * KIB);
@@ -120,7 +112,7 @@ TEST(steady_demand_is_met_by_few_large_calls)
 TEST(a_slow_token_delays_neither_start_nor_warm_callers)
 {
     script("C_GenerateRandom: last 50ms");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     ck_assert_uint_eq(CALLS(C_GenerateRandom), 0);
     draw_word(session);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS), 1);
@@ -134,9 +126,7 @@ TEST(a_slow_token_delays_neither_start_nor_warm_callers)
 TEST_EACH(without_a_thread_callers_read_ahead, 0, 2)
 {
     unsigned threads = threads_now();
-    proxy_with(_i == 0 ? "" : "x-pool-threads: never");
-    EXPECT(fn->C_Initialize(_i == 0 ? &no_threads : &os_locking), CKR_OK);
-    session = open_session(0, 0);
+    begin_with(_i == 0 ? &no_threads : &os_locking, _i == 0 ? "" : "x-pool-threads: never");
     draw(session, 16, 16 * KIB);
     ck_assert_uint_eq(threads_now(), threads);
     ck_assert_uint_eq(CALLS(C_OpenSession), 1);

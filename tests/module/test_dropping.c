@@ -1,15 +1,11 @@
 /* test_dropping.c - after an event that changes what the token is or its login, nothing older is served. */
-#include "served.h"
+#include "fixture.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "clock.h"
 
 enum { MAX_AGE_S = 60, HOUR_S = 3600 };
-
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
 
 /* Events. Each leaves a session to draw on. */
 
@@ -56,8 +52,7 @@ static void init_token(void)
 static void finalize(void)
 {
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    initialize();
-    session = open_session(0, CKF_RW_SESSION);
+    begin_again();
 }
 
 static void age_passes(void)
@@ -196,9 +191,7 @@ static void happen(const struct event *event)
 
 static void begin_before(const struct event *event, const char *settings)
 {
-    proxy_with(settings);
-    initialize();
-    session = open_session(0, CKF_RW_SESSION);
+    begin(settings);
     if (event->logged_in)
         log_in();
 }
@@ -237,18 +230,16 @@ static void *happens(void *event)
 TEST_EACH(what_is_on_its_way_is_not_served_after_an_event, 0, EVENTS)
 {
     const struct event *event = &events[_i];
-    pthread_t thread;
     begin_before(event, "x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold");
     DRAW_UNTIL(session, script_held() == 1);
     uint64_t made = words_made();
     if (event->waits)
-        ck_assert_int_eq(pthread_create(&thread, NULL, happens, (void *)event), 0);
+        start_threads(1, happens, (void *)event);
     else
         happen(event);
     script_release();
-    if (event->waits)
-        pthread_join(thread, NULL);
+    join_threads();
     nothing_is_served_from_before(event, made);
 }
 
@@ -262,18 +253,17 @@ static void *draw_one(void *unused)
 TEST_EACH(what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3)
 {
     static const char *const others[] = {"seed", "login", "C_GetSessionInfo says CKR_DEVICE_ERROR"};
-    pthread_t thread;
     const struct event *event = events;
     while (strcmp(event->name, others[_i]) != 0)
         event++;
     begin_before(event, "x-pool-max-age: 1min\nx-pool-threads: never");
     script("C_GenerateRandom: hold once");
-    ck_assert_int_eq(pthread_create(&thread, NULL, draw_one, NULL), 0);
+    start_threads(1, draw_one, NULL);
     WAIT_UNTIL(script_held() == 1);
     uint64_t made = words_made();
     happen(event);
     script_release();
-    pthread_join(thread, NULL);
+    join_threads();
     nothing_is_served_from_before(event, made);
 }
 
@@ -283,7 +273,7 @@ TEST(what_changes_nothing_drops_nothing)
     static const CK_RV codes[] = {CKR_FUNCTION_NOT_SUPPORTED, CKR_RANDOM_SEED_NOT_SUPPORTED,
                                   CKR_RANDOM_NO_RNG};
     CK_SESSION_INFO info;
-    session = begin("x-pool-max-age: 1min\nx-pool-threads: never\nx-pool-on-seed: keep");
+    begin("x-pool-max-age: 1min\nx-pool-threads: never\nx-pool-on-seed: keep");
     draw(session, 16, 1024);
     uint64_t made = draw_until_held(session);
     close_the_last();
@@ -309,7 +299,7 @@ TEST(what_changes_nothing_drops_nothing)
 TEST_EACH(what_the_token_gives_to_nobody_now_is_not_served, 0, 4)
 {
     static const char *const codes[] = {"0x101", "0x121", "0x205", "0x1b6"};
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     script("C_GenerateRandom: fail %s", codes[_i]);
     CK_RV rv = CKR_OK;
@@ -324,7 +314,7 @@ TEST_EACH(what_the_token_gives_to_nobody_now_is_not_served, 0, 4)
 TEST_EACH(each_slot_and_login_is_served_bytes_of_its_own, 0, 2)
 {
     script("slots 3%s", _i == 0 ? "" : "; login for random");
-    session = begin("");
+    begin("");
     CK_SESSION_HANDLE sessions[] = {session, open_session(1, 0), open_session(2, 0)};
     for (int round = 0; round < 20; round++)
         for (unsigned slot = 0; slot < 3; slot++) {

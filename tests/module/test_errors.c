@@ -1,5 +1,5 @@
 /* test_errors.c - a configuration that is not right is one message and CKR_GENERAL_ERROR, never half in force. */
-#include "served.h"
+#include "fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,10 +47,9 @@ static void expand(const char *text, char *out)
 
 static void configured(const char *settings)
 {
-    char expanded[4096], link[128];
+    char expanded[4096];
     expand(settings, expanded);
-    snprintf(link, sizeof link, "%s/link.so", root);
-    ck_assert_int_eq(symlink(getenv("TEST_MODULE"), link), 0);
+    ck_assert_int_eq(symlink(getenv("TEST_MODULE"), in_root("link.so")), 0);
     capture_stderr();
     proxy_configured(expanded);
 }
@@ -85,13 +84,6 @@ TEST(a_copy_of_the_proxy_as_target_ends_in_an_error)
     ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
 }
 
-static void remove_in_root(const char *name)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    ck_assert_int_eq(unlink(path), 0);
-}
-
 /* A daemon that gave up its rights, or sees another root, starts anew in the middle of its life. The token's own
  * module needs no file for that. _i: whether the file was named by the environment or found. */
 TEST_EACH(a_configuration_that_went_out_of_reach_stays_in_force, 0, 2)
@@ -106,8 +98,8 @@ TEST_EACH(a_configuration_that_went_out_of_reach_stays_in_force, 0, 2)
         ck_assert_uint_eq(messages_with("out of reach"), (unsigned)life);
         if (life > 0)
             continue;
-        remove_in_root("config");
-        remove_in_root("target.so");
+        unlink(in_root("config"));
+        unlink(in_root("target.so"));
         if (_i == 1) {
             /* Defaults are no policy. */
             unsetenv("P11_PROXY_CONFIG");

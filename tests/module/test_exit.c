@@ -1,12 +1,11 @@
 /* test_exit.c - programs end as they like, in the middle of a fill, and the end of the process meets no call. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static CK_SESSION_HANDLE session;
 static CK_BYTE bytes[64];
 
 static void *exit_here(void *unused)
@@ -117,8 +116,7 @@ TEST_EACH(a_program_ends_as_it_likes_and_its_end_meets_no_call, 0, (ENDINGS + 1)
 
 static void exit_while_the_filler_hangs(void)
 {
-    initialize();
-    session = open_session(0, 0);
+    begin_again();
     DRAW_UNTIL(session, script_held() == 1);
     endings[way_out]();
 }
@@ -148,7 +146,7 @@ static void count_no_calls(void)
 static void exit_with_a_late_handler(void)
 {
     atexit(count_no_calls); /* before ours, so it runs after */
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     exit(0);
 }

@@ -3,7 +3,7 @@
  * The C library's functions that the proxy calls are replaced by this program's own, which ask the system
  * unless a test says otherwise.
  */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -114,8 +114,6 @@ ssize_t getrandom(void *buf, size_t len, unsigned flags)
     return kernel(buf, len);
 }
 
-static CK_SESSION_HANDLE session;
-
 static void every_request_reaches_the_token(void)
 {
     unsigned before = CALLS(C_GenerateRandom);
@@ -129,7 +127,7 @@ TEST_EACH(where_wiping_on_fork_is_not_proven_there_is_no_pool, 0, 4)
 {
     if (_i < 2)
         madvise_does = _i == 0 ? FAILS : LIES;
-    session = begin("");
+    begin("");
     madvise_does = _i % 2 == 0 ? FAILS : LIES;
     every_request_reaches_the_token();
     ck_assert_uint_eq(
@@ -144,8 +142,7 @@ TEST_EACH(without_memory_there_is_no_pool, 0, 2)
     mprotect_does = _i == 0 ? FAILS : WORKS;
     proxy_with("");
     mprotect_does = WORKS;
-    initialize();
-    session = open_session(0, 0);
+    begin_again();
     mprotect_does = _i == 1 ? FAILS : WORKS;
     every_request_reaches_the_token();
 }
@@ -153,7 +150,7 @@ TEST_EACH(without_memory_there_is_no_pool, 0, 2)
 /* Some sandboxes kill a program that locks memory. */
 TEST_EACH(a_pool_that_is_told_so_never_asks_for_locked_memory, 0, 2)
 {
-    session = begin(_i == 0 ? "x-pool-lock-memory: never" : "");
+    begin(_i == 0 ? "x-pool-lock-memory: never" : "");
     draw(session, 16, 1600);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert((locks == 0) == (_i == 0));
@@ -162,7 +159,7 @@ TEST_EACH(a_pool_that_is_told_so_never_asks_for_locked_memory, 0, 2)
 TEST(without_a_thread_callers_fill_the_pool)
 {
     pthread_create_does = FAILS;
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     small_draws_are_served_ahead(session);
     ck_assert_uint_eq(messages_with("no background thread"), 1);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
@@ -198,7 +195,7 @@ static void is_the_tokens_without_the_kernels(size_t len_bytes)
 
 TEST_EACH(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAYS)
 {
-    session = begin(ways[_i].settings);
+    begin(ways[_i].settings);
     for (int turn = 0; turn < 5; turn++) {
         kernel = turn == 0 ? interrupted_once : known_bytes;
         kernel_bytes = 0;
@@ -210,7 +207,7 @@ TEST_EACH(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAY
 TEST_EACH(without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS)
 {
     ssize_t (*const broken[])(uint8_t *, size_t) = {no_bytes, too_few_bytes, first_bytes};
-    session = begin(ways[_i].settings);
+    begin(ways[_i].settings);
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
     for (size_t b = 0; b < sizeof broken / sizeof *broken; b++) {
         kernel = broken[b];

@@ -1,5 +1,5 @@
 /* test_filler.c - the proxy's thread comes with demand and goes without it, stands aside, and nothing waits for it. */
-#include "served.h"
+#include "fixture.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -7,23 +7,19 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
 static CK_UTF8CHAR label[] = "anew                            ";
 
 TEST(it_comes_with_the_second_fetch_and_has_a_name_and_takes_no_signals)
 {
-    char path[64];
     char text[4096] = "";
     begin_a_thread_and_end_it();
     unsigned threads = threads_now();
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw(session, 16, 1024);
     ck_assert_uint_eq(threads_now(), threads);
     draw_until_filled(session);
     ck_assert_uint_eq(threads_now(), threads + 1);
-    snprintf(path, sizeof path, "/proc/self/task/%ld/status", filler_thread());
-    FILE *status = fopen(path, "re");
+    FILE *status = fopen(text_of("/proc/self/task/%ld/status", filler_thread()), "re");
     ck_assert_ptr_nonnull(status);
     ck_assert_uint_gt(fread(text, 1, sizeof text - 1, status), 0);
     fclose(status);
@@ -41,7 +37,7 @@ TEST(it_ends_without_demand_its_session_first_and_comes_again)
 {
     begin_a_thread_and_end_it();
     unsigned threads = threads_now();
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     for (int i = 0; i < 3; i++) {
         draw_until_filled(session);
         WAIT_UNTIL(threads_now() == threads);
@@ -64,7 +60,7 @@ TEST(it_has_a_stack_that_targets_are_used_to)
     ck_assert_int_eq(pthread_attr_setstacksize(&small, 16384), 0);
     ck_assert_int_eq(pthread_setattr_default_np(&small), 0);
     script("stack KiB 256");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     served_once(64);
 }
@@ -86,13 +82,12 @@ TEST_EACH(it_stands_aside_while_an_operation_is_open_or_a_call_is_under_way, 0, 
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
     CK_BYTE bytes[32];
     CK_ULONG len_bytes = sizeof bytes;
-    pthread_t signer;
     script("C_Sign: hold");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     if (_i < 2)
         EXPECT(fn->C_DigestInit(session, &mechanism), CKR_OK);
     else {
-        ck_assert_int_eq(pthread_create(&signer, NULL, sign, (void *)open_session(0, 0)), 0);
+        start_threads(1, sign, (void *)open_session(0, 0));
         WAIT_UNTIL(script_held() == 1);
     }
     draw(session, 16, 32768);
@@ -105,7 +100,7 @@ TEST_EACH(it_stands_aside_while_an_operation_is_open_or_a_call_is_under_way, 0, 
         EXPECT(fn->C_DigestUpdate(session, pin, 4), CKR_DEVICE_ERROR);
     else {
         script_release();
-        pthread_join(signer, NULL);
+        join_threads();
     }
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     served_once(2048);
@@ -130,7 +125,7 @@ static bool stands_aside(void)
 TEST(it_stands_aside_while_calls_keep_coming)
 {
     script("C_GenerateRandom: last 20ms");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     WAIT_UNTIL(stands_aside());
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
@@ -140,7 +135,7 @@ TEST(it_stands_aside_while_calls_keep_coming)
 /* No call needs the filler. */
 TEST(while_it_hangs_other_calls_are_answered)
 {
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     script("slots 2; C_GenerateRandom by filler: hold");
     DRAW_UNTIL(session, script_held() == 1);
     draw(session, 16, 65536);
@@ -197,7 +192,7 @@ TEST_EACH(a_generator_that_comes_back_is_answered_on_whatever_thread, 0, 20)
     inside_filler = _i / 10 == 1;
     script_calls_back(come_back);
     script("slots 2; C_GenerateRandom: call back; C_GetSessionInfo: ok");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     CK_SESSION_HANDLE other = open_session(1, 0);
     for (unsigned long since_ms = 0; !was_inside; wait_a_moment(&since_ms, "was_inside")) {
         fn->C_GenerateRandom(session, bytes, sizeof bytes);
@@ -228,7 +223,7 @@ TEST(a_c_initialize_in_the_filler_does_not_wait_for_the_c_finalize_that_waits_fo
 {
     script_calls_back(initialize_meanwhile);
     script("C_GenerateRandom: call back");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     for (unsigned long since_ms = 0; !was_inside; wait_a_moment(&since_ms, "was_inside"))
         draw(session, 512, 512);
     atomic_store(&finalizes, true);

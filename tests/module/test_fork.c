@@ -1,5 +1,5 @@
 /* test_fork.c - children get words of their own and hang nowhere, also while the filler is at work. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,9 +14,6 @@
 #include <unistd.h>
 
 enum { THREADS = 4, AT_ONCE = 10, CHILDREN = 300, CHILD_DRAWS = 32 };
-
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
 
 static void child_draws(CK_SESSION_HANDLE on, unsigned times)
 {
@@ -87,7 +84,7 @@ TEST_EACH(a_child_gets_words_of_its_own, 0, WAYS *LIVES)
     void (*lives_so)(void) = lives[_i / WAYS];
     SKIP_IF_SANITIZED();
     script("lax fork %d", _i / WAYS >= 1);
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw(session, 16, 4096);
     pid_t child = ways[_i % WAYS]();
     SKIP_IF(!is_permitted(child), "no child is permitted to be made so");
@@ -130,9 +127,7 @@ static void live_as_process_1(void)
 TEST(process_1_of_another_namespace_gets_words_of_its_own)
 {
     SKIP_IF_SANITIZED();
-    proxy_with("x-pool-max-age: 1min");
-    EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
-    session = open_session(0, 0);
+    begin_with(&no_threads, "x-pool-max-age: 1min");
     draw(session, 16, 1024);
     pid_t child = into_new_namespace();
     SKIP_IF(!is_permitted(child), "no namespace is permitted to be made");
@@ -148,7 +143,7 @@ TEST(process_1_of_another_namespace_gets_words_of_its_own)
 
 TEST(a_vfork_child_leaves_the_pool_alone)
 {
-    session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
+    begin("x-pool-max-age: 1min\nx-pool-threads: never");
     draw(session, 16, 4096);
     for (int i = 0; i < 20; i++) {
         uint64_t made = draw_until_held(session);
@@ -187,7 +182,7 @@ TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
     void *complaint;
     SKIP_IF_SANITIZED();
     script("quiet");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session); /* with the loader's lock, which only fork() sees to */
     for (int i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_until_stopped, NULL), 0);
@@ -239,9 +234,7 @@ TEST(a_login_or_seed_on_an_inherited_session_counts)
 {
     SKIP_IF_SANITIZED();
     script("lax fork");
-    proxy_with("x-pool-max-age: 1min");
-    initialize();
-    session = open_session(0, CKF_RW_SESSION);
+    begin("x-pool-max-age: 1min");
     draw(session, 16, 1024);
     reap(child_that(live_on_with_an_inherited_session));
     served_once(1024);
@@ -263,7 +256,7 @@ int pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock,
 TEST(a_token_that_hangs_keeps_one_fork_waiting_and_no_child)
 {
     SKIP_IF_SANITIZED();
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold once");
     DRAW_UNTIL(session, script_held() == 1);
     for (int i = 0; i < 20; i++) {
@@ -300,7 +293,7 @@ TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
 {
     SKIP_IF_SANITIZED();
     pthread_atfork(fork_is_prepared, fork_is_made, NULL);
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     is_counting = true;
     for (int life = 0; life < 100; life++) {
         draw(session, 64, 8192); /* it is wanted */
@@ -310,8 +303,7 @@ TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
         ck_assert_uint_eq(calls_in_fork, 0);
         if (life % 2 == 0) {
             EXPECT(fn->C_Finalize(NULL), CKR_OK);
-            initialize();
-            session = open_session(0, 0);
+            begin_again();
         }
     }
 }
@@ -347,7 +339,7 @@ TEST_EACH(a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3)
     SKIP_IF_SANITIZED();
     sem_init(&handler_begins, 0, 0);
     pthread_atfork(take_calls_lock, drop_calls_lock, drop_calls_lock);
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     pthread_mutex_lock(&calls_lock);
     ck_assert_int_eq(pthread_create(&forks, NULL, fork_one, &child), 0);

@@ -9,7 +9,6 @@
 enum { MECHANISM_FUNCTIONS = 21, WORDS_MOST = 12 };
 
 static _Alignas(16) unsigned char scratch[4096];
-static CK_SESSION_HANDLE session;
 static CK_MECHANISM mechanism;
 static CK_MECHANISM *mechanism_argument = &mechanism;
 
@@ -25,13 +24,9 @@ static uintptr_t value_of(const char *name, bool is_pointer)
 
 static void start_without(const char *item)
 {
-    char settings[256];
-    snprintf(settings, sizeof settings, "x-pool: off\nx-disabled-algorithms: %s", item);
     script("interfaces 3.2 3.0 2.40");
-    proxy_with(settings);
+    begin(text_of("x-pool: off\nx-disabled-algorithms: %s", item));
     list = interface_list(3, 2);
-    initialize();
-    session = open_session(0, 0);
 }
 
 #define ANYTHING (~0UL)

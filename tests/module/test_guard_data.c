@@ -1,5 +1,5 @@
 /* test_guard_data.c - a denied digest does not come back under a raw RSA operation, and a refused operation is over. */
-#include "guarded.h"
+#include "fixture.h"
 #include "rows.h"
 
 enum { BLOCK_BYTES = 128, OUTPUT_BYTES = 512 };
@@ -47,12 +47,13 @@ static uintptr_t value_of(const char *name, bool is_pointer)
 
 static void start_listed(const char *settings)
 {
-    start(settings);
+    script("keyring; interfaces 3.2");
+    begin(settings);
     list = interface_list(3, 2);
 }
 
 /* By the first function for the same purpose. */
-static CK_RV begin_with(CK_MECHANISM_TYPE type)
+static CK_RV begin_operation(CK_MECHANISM_TYPE type)
 {
     mechanism = (CK_MECHANISM){type, NULL, 0};
     const struct row *row = rows;
@@ -65,7 +66,7 @@ static CK_RV give(const CK_BYTE *bytes, CK_ULONG count)
 {
     data = bytes;
     data_bytes = count;
-    keyring->data_bytes = keyring->longest_bytes = keyring->data_calls = 0;
+    shared->keyring.data_bytes = shared->keyring.longest_bytes = shared->keyring.data_calls = 0;
     output_bytes = sizeof output;
     memset(output, 0, sizeof output);
     return way->call();
@@ -74,25 +75,25 @@ static CK_RV give(const CK_BYTE *bytes, CK_ULONG count)
 /* Nothing of it, nor more of anything, gets to the target; nothing to the caller; and the operation is over. */
 static void is_refused(CK_MECHANISM_TYPE type, const CK_BYTE *bytes, CK_ULONG count)
 {
-    EXPECT(begin_with(type), CKR_OK);
+    EXPECT(begin_operation(type), CKR_OK);
     EXPECT(give(bytes, count), CKR_DATA_INVALID);
     ck_assert_uint_eq(output_bytes, sizeof output);
     ck_assert_mem_eq(output, zeros, sizeof output);
-    if (keyring->cancel_answer == CKR_OK)
-        ck_assert_uint_eq(keyring->data_calls, 0);
-    ck_assert_uint_le(keyring->longest_bytes, count);
-    ck_assert_mem_eq(keyring->data, zeros, keyring->data_bytes);
+    if (shared->keyring.cancel_answer == CKR_OK)
+        ck_assert_uint_eq(shared->keyring.data_calls, 0);
+    ck_assert_uint_le(shared->keyring.longest_bytes, count);
+    ck_assert_mem_eq(shared->keyring.data, zeros, shared->keyring.data_bytes);
     /* Without C_SessionCancel, that of messages goes on to the next one. */
-    if (keyring->cancel_answer == CKR_OK || strstr(way->name, "Message") == NULL)
+    if (shared->keyring.cancel_answer == CKR_OK || strstr(way->name, "Message") == NULL)
         EXPECT(give(sha256_info, sizeof sha256_info), CKR_OPERATION_NOT_INITIALIZED);
 }
 
 static void is_permitted(CK_MECHANISM_TYPE type, const CK_BYTE *bytes, CK_ULONG count)
 {
-    EXPECT(begin_with(type), CKR_OK);
+    EXPECT(begin_operation(type), CKR_OK);
     EXPECT(give(bytes, count), CKR_OK);
-    ck_assert_uint_eq(keyring->data_bytes, count);
-    ck_assert_mem_eq(keyring->data, bytes, count);
+    ck_assert_uint_eq(shared->keyring.data_bytes, count);
+    ck_assert_mem_eq(shared->keyring.data, bytes, count);
 }
 
 static const char *const denying[] = {"x-disabled-algorithms: MD5",
@@ -106,7 +107,8 @@ TEST_EACH(a_denied_digest_under_raw_rsa_is_refused, 0, 3)
     FOR_EACH_ROW(row, "DATA")
     {
         way = row;
-        keyring->cancel_answer = (row - rows) % 2 == _i % 2 ? CKR_OK : CKR_FUNCTION_NOT_SUPPORTED;
+        shared->keyring.cancel_answer =
+            (row - rows) % 2 == _i % 2 ? CKR_OK : CKR_FUNCTION_NOT_SUPPORTED;
         is_refused(CKM_RSA_PKCS, md5_info, sizeof md5_info);
         is_permitted(CKM_RSA_PKCS, sha256_info, sizeof sha256_info);
         is_permitted(CKM_RSA_PKCS, md5_info, sizeof md5_info - 1);
@@ -142,7 +144,7 @@ TEST(data_of_an_unwrapped_key_is_looked_at)
         EXPECT(fn->C_UnwrapKey(session, &mechanism, 1, (CK_BYTE *)cases[i].bytes, cases[i].count,
                                NULL, 0, &key),
                cases[i].rv);
-        ck_assert_uint_eq(keyring->calls, i);
+        ck_assert_uint_eq(shared->keyring.calls, i);
     }
 }
 
@@ -172,7 +174,7 @@ TEST(a_close_that_fails_forgets_nothing)
 {
     start_listed(denying[0]);
     way = row_named("C_Sign");
-    EXPECT(begin_with(CKM_RSA_PKCS), CKR_OK);
+    EXPECT(begin_operation(CKM_RSA_PKCS), CKR_OK);
     script("C_CloseSession: fail 0x6");
     EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
     EXPECT(give(md5_info, sizeof md5_info), CKR_DATA_INVALID);

@@ -1,6 +1,6 @@
 /* test_guard_keys.c - keys by size and curve: judged before they are used or made, and read once until they may have
  * changed. */
-#include "guarded.h"
+#include "fixture.h"
 #include "rows.h"
 
 enum { UNKNOWN_MECHANISM = 0x80004711, TEMPLATE_FUNCTIONS = 10 };
@@ -32,9 +32,8 @@ static uintptr_t value_of(const char *name, bool is_pointer)
 
 static void start_without(const char *item)
 {
-    char settings[256];
-    snprintf(settings, sizeof settings, "x-disabled-algorithms: %s", item);
-    start(settings);
+    script("keyring; interfaces 3.2");
+    begin(text_of("x-disabled-algorithms: %s", item));
     list = interface_list(3, 2);
 }
 
@@ -89,10 +88,10 @@ static void all_answer(CK_RV rv, CK_ATTRIBUTE *attributes, CK_ULONG attributes_c
         if (strstr(row->parameters, "Template") == NULL ||
             !(is_kind(row, "MECH") || is_kind(row, "EDIT")))
             continue;
-        keyring->calls = 0;
+        shared->keyring.calls = 0;
         CK_RV got = row->call();
         ck_assert_msg(got == rv, "%s answers 0x%lx, not 0x%lx", row->name, got, rv);
-        ck_assert_uint_eq(keyring->calls, rv == CKR_OK);
+        ck_assert_uint_eq(shared->keyring.calls, rv == CKR_OK);
         ways++;
     }
     ck_assert_uint_eq(ways, TEMPLATE_FUNCTIONS);
@@ -175,7 +174,7 @@ TEST_EACH(a_template_need_not_say_the_type, 0, (int)(sizeof typeless / sizeof *t
     EXPECT(fn->C_GenerateKey(session, &mechanism, &attribute, 1, made), code);
     EXPECT(fn->C_GenerateKey(session, &mechanism, &attribute, 1, NULL), code);
     EXPECT(fn->C_DeriveKey(session, &mechanism, 0, &attribute, 1, NULL), code);
-    ck_assert_uint_eq(keyring->calls, code == CKR_OK ? 5 : 0);
+    ck_assert_uint_eq(shared->keyring.calls, code == CKR_OK ? 5 : 0);
     EXPECT(fn->C_GenerateKey(session, &mechanism, NULL, 2, NULL), CKR_OK);
 }
 
@@ -190,15 +189,15 @@ TEST(both_templates_of_a_pair_are_one)
 
 static void has_key(CK_KEY_TYPE type, CK_ATTRIBUTE_TYPE attribute, const void *value, size_t len)
 {
-    keyring->key_type = type;
-    keyring->attribute = attribute;
-    memcpy(keyring->value, value, len);
-    keyring->value_bytes = len;
+    shared->keyring.key_type = type;
+    shared->keyring.attribute = attribute;
+    memcpy(shared->keyring.value, value, len);
+    shared->keyring.value_bytes = len;
 }
 
 static void has_rsa_key(CK_ULONG bits)
 {
-    has_key(CKK_RSA, CKA_MODULUS, memset(keyring->value, 0xff, bits / 8), bits / 8);
+    has_key(CKK_RSA, CKA_MODULUS, memset(shared->keyring.value, 0xff, bits / 8), bits / 8);
 }
 
 static CK_RV sign_with(CK_MECHANISM_TYPE type, CK_OBJECT_HANDLE key)
@@ -250,7 +249,7 @@ TEST_EACH(a_key_that_is_there_is_judged_before_it_is_used, 0, (int)(sizeof held 
     start_without(held[_i].item);
     has_key(held[_i].key, attribute->type, attribute->pValue, attribute->ulValueLen);
     EXPECT(sign_with(held[_i].type, 1), held[_i].code);
-    ck_assert_uint_eq(keyring->calls, held[_i].code == CKR_OK);
+    ck_assert_uint_eq(shared->keyring.calls, held[_i].code == CKR_OK);
 }
 
 TEST_EACH(a_key_is_read_once_and_only_for_rules_about_keys, 0, 2)
@@ -259,7 +258,7 @@ TEST_EACH(a_key_is_read_once_and_only_for_rules_about_keys, 0, 2)
     has_rsa_key(2048);
     for (int i = 0; i < 10; i++)
         EXPECT(sign(1), CKR_OK);
-    ck_assert_uint_eq(keyring->reads, _i == 0 ? 0 : 2);
+    ck_assert_uint_eq(shared->keyring.reads, _i == 0 ? 0 : 2);
 }
 
 /* A key that was permitted is not permitted to another mechanism, for another purpose, or with other parameters. */
@@ -268,13 +267,10 @@ TEST(what_is_permitted_is_so_for_one_mechanism_and_purpose)
     CK_RSA_PKCS_OAEP_PARAMS md5 = {.hashAlg = CKM_MD5, .mgf = CKG_MGF1_SHA1};
     CK_MECHANISM decrypts = {CKM_RSA_PKCS, NULL, 0}, plain = {CKM_RSA_PKCS_OAEP, NULL, 0},
                  oaep = {CKM_RSA_PKCS_OAEP, &md5, sizeof md5};
-    char items[256];
     write_in_root("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA/ECB/PKCS1Padding\n");
-    snprintf(items, sizeof items,
-             "SHA1withRSA keySize < 4096, RSA keySize < 2048, MD5\nx-disabled-algorithms-file: "
-             "%s/crypto",
-             root);
-    start_without(items);
+    start_without(text_of("SHA1withRSA keySize < 4096, RSA keySize < 2048, MD5\n"
+                          "x-disabled-algorithms-file: %s",
+                          in_root("crypto")));
     has_rsa_key(2048);
     for (int i = 0; i < 3; i++) {
         EXPECT(sign(1), CKR_OK);
@@ -320,7 +316,7 @@ TEST_EACH(a_denied_key_that_was_derived_is_destroyed_again, 0, 2)
     has_rsa_key(1024);
     EXPECT(derive(CKM_AES_ECB, 0, NULL), _i == 0 ? CKR_KEY_SIZE_RANGE : CKR_OK);
     ck_assert_uint_eq(made[0], _i == 0 ? CK_INVALID_HANDLE : KEYRING_MADE);
-    ck_assert_uint_eq(keyring->destroyed, _i == 0 ? 1 : 0);
+    ck_assert_uint_eq(shared->keyring.destroyed, _i == 0 ? 1 : 0);
     EXPECT(fn->C_DeriveKey(session, &mechanism, 0, NULL, 0, NULL), CKR_OK);
     has_rsa_key(2048);
     EXPECT(derive(CKM_AES_ECB, 0, NULL), CKR_OK);

@@ -1,15 +1,21 @@
 /* test_guard_lists.c - what the lists of mechanisms show, and how what is disabled can be written down. */
-#include "guarded.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
 #define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
 
+static void start(const char *settings)
+{
+    script("keyring; interfaces 3.2");
+    begin(settings);
+}
+
 static void has(const CK_MECHANISM_TYPE *types, size_t count)
 {
-    memcpy(keyring->mechanisms, types, count * sizeof *types);
-    keyring->count = count;
+    memcpy(shared->keyring.mechanisms, types, count * sizeof *types);
+    shared->keyring.count = count;
 }
 
 static bool is_shown(CK_MECHANISM_TYPE type)
@@ -51,12 +57,12 @@ TEST(a_long_list_that_grows_is_read_in_one_piece)
     CK_ULONG count = KEYRING_MECHANISMS;
     start("x-disabled-algorithms: 0x80000003");
     for (CK_ULONG i = 0; i < KEYRING_MECHANISMS; i++)
-        keyring->mechanisms[i] = 0x80000000 + i;
-    keyring->count = 1500;
+        shared->keyring.mechanisms[i] = 0x80000000 + i;
+    shared->keyring.count = 1500;
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
     ck_assert_uint_eq(count, 1499);
     ck_assert_uint_eq(list[3], 0x80000004);
-    keyring->grows = 1;
+    shared->keyring.grows = 1;
     count = KEYRING_MECHANISMS;
     EXPECT(fn->C_GetMechanismList(0, list, &count), CKR_OK);
     ck_assert_uint_eq(count, 1500);
@@ -78,10 +84,10 @@ TEST(info_is_refused_or_says_the_raised_size)
     start("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
           "DES keySize < 60, EC keySize < 224");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        keyring->info = (CK_MECHANISM_INFO){.ulMinKeySize = 16, .ulMaxKeySize = 4096};
+        shared->keyring.info = (CK_MECHANISM_INFO){.ulMinKeySize = 16, .ulMaxKeySize = 4096};
         EXPECT(fn->C_GetMechanismInfo(0, rows[i].type, &info), CKR_OK);
         ck_assert_uint_eq(info.ulMinKeySize, rows[i].least);
-        keyring->info.ulMinKeySize = 3072;
+        shared->keyring.info.ulMinKeySize = 3072;
         EXPECT(fn->C_GetMechanismInfo(0, rows[i].type, &info), CKR_OK);
         ck_assert_uint_eq(info.ulMinKeySize, 3072);
     }
@@ -97,12 +103,10 @@ TEST(info_says_only_what_is_permitted)
     static const CK_FLAGS cipher = CKF_ENCRYPT | CKF_DECRYPT | CKF_WRAP | CKF_UNWRAP;
     CK_MECHANISM rsa = {CKM_RSA_PKCS, NULL, 0};
     CK_MECHANISM_INFO info;
-    char settings[256];
     write_in_root("crypto", "jdk.crypto.disabledAlgorithms=Cipher.RSA, MessageDigest.MD5\n");
-    snprintf(settings, sizeof settings, "x-disabled-algorithms-file: %s/crypto", root);
-    start(settings);
+    start(text_of("x-disabled-algorithms-file: %s", in_root("crypto")));
     has(all, 3);
-    keyring->info.flags = CKF_HW | sign | cipher;
+    shared->keyring.info.flags = CKF_HW | sign | cipher;
     EXPECT(fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &info), CKR_OK);
     ck_assert_uint_eq(info.flags, CKF_HW | sign);
     EXPECT(fn->C_GetMechanismInfo(0, CKM_AES_CBC, &info), CKR_OK);
@@ -116,37 +120,30 @@ TEST(info_says_only_what_is_permitted)
 
 static void point_link_to(const char *name)
 {
-    char link[128], fresh[128];
-    snprintf(link, sizeof link, "%s/policy", root);
-    snprintf(fresh, sizeof fresh, "%s/fresh", root);
-    ck_assert_int_eq(symlink(name, fresh), 0);
-    ck_assert_int_eq(rename(fresh, link), 0);
+    ck_assert_int_eq(symlink(name, in_root("fresh")), 0);
+    ck_assert_int_eq(rename(in_root("fresh"), in_root("policy")), 0);
 }
 
 /* A new life; then, of MD5, RC4 and SHA-256, the mechanisms that are shown. */
 static const char *shown(void)
 {
-    static char text[16];
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     initialize();
-    snprintf(text, sizeof text, "%s%s%s", is_shown(CKM_MD5) ? "MD5 " : "",
-             is_shown(CKM_RC4) ? "RC4 " : "", is_shown(CKM_SHA256) ? "SHA256" : "");
-    return text;
+    return text_of("%s%s%s", is_shown(CKM_MD5) ? "MD5 " : "", is_shown(CKM_RC4) ? "RC4 " : "",
+                   is_shown(CKM_SHA256) ? "SHA256" : "");
 }
 
 /* As crypto-policies has it: a link to a generated file of several keys, which is swapped at run time. */
 TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
 {
     static const CK_MECHANISM_TYPE all[] = {CKM_MD5, CKM_RC4, CKM_SHA256};
-    char settings[256];
     write_in_root("first", "jdk.tls.disabledAlgorithms=SHA1, \\\n  MD5, frobnicate\n"
                            "jdk.certpath.disabledAlgorithms=DES\njdk.tls.legacyAlgorithms=RC4\n");
     write_in_root("second", "jdk.tls.disabledAlgorithms=RC4\n");
     write_in_root("empty", "jdk.tls.disabledAlgorithms=");
     point_link_to("first");
-    snprintf(settings, sizeof settings,
-             "x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s/policy", root);
-    start(settings);
+    start(text_of("x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s",
+                  in_root("policy")));
     has(all, sizeof all / sizeof *all);
     ck_assert_uint_eq(messages_with("frobnicate"), 1);
     ck_assert_str_eq(shown(), "RC4 ");

@@ -1,10 +1,7 @@
 /* test_health.c - a generator that is stuck or repeats itself is found out before anybody gets its bytes. */
-#include "served.h"
+#include "fixture.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-
-static CK_SESSION_HANDLE session;
 
 /* What the target does for CKR_OK instead of writing its words. */
 static const char *const faults[] = {"write 0", "write half", "stuck", "repeat"};
@@ -16,8 +13,7 @@ enum {
     SETTINGS = 2,
     SIZES = 2,
     LENGTH_MOST = 1024,
-    FAILING = 64,
-    THREADS = 8
+    FAILING = 64
 };
 
 /* Until draws of that size fail; so many may succeed before, with what was held. */
@@ -33,7 +29,7 @@ TEST_EACH(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served, 0, 3
 {
     CK_ULONG size = sizes[_i / 3 % SIZES];
     script("C_GenerateRandom: %s once", faults[_i % 3]);
-    session = begin(settings[_i / 3 / SIZES]);
+    begin(settings[_i / 3 / SIZES]);
     for (int i = 0; i < 100; i++)
         EXPECT(draw_or_fail(session, size), CKR_OK);
     served_once(100 * size / WORD_BYTES);
@@ -42,7 +38,7 @@ TEST_EACH(bytes_that_are_bad_once_are_thrown_away_and_the_next_ones_served, 0, 3
 /* Far apart they prove nothing. */
 TEST(alarms_that_are_not_in_a_row_do_not_add_up)
 {
-    session = begin("x-pool-threads: never");
+    begin("x-pool-threads: never");
     for (unsigned i = 1; i <= 4; i++) {
         unsigned calls = CALLS(C_GenerateRandom);
         script("C_GenerateRandom: %s once", faults[i % 3]);
@@ -72,18 +68,14 @@ static void *draw_until_failed(void *unused)
 TEST(threads_that_draw_when_the_generator_fails_get_no_empty_answer)
 {
     enum { LIVES = 200 };
-    pthread_t threads[THREADS];
     proxy_with("x-pool-size: 4KiB");
     for (int life = 0; life < LIVES; life++) {
         script_anew("");
-        initialize();
-        session = open_session(0, 0);
+        begin_again();
         EXPECT(draw_or_fail(session, 39), CKR_OK);
-        for (int i = 0; i < THREADS; i++)
-            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_until_failed, NULL), 0);
+        start_threads(THREADS_MOST, draw_until_failed, NULL);
         script("C_GenerateRandom: stuck");
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
+        join_threads();
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
     }
     ck_assert_uint_eq(served_nothing, 0);
@@ -92,7 +84,7 @@ TEST(threads_that_draw_when_the_generator_fails_get_no_empty_answer)
 /* The token is not asked again, because the cause of the failure is not known. */
 TEST_EACH(bytes_that_are_bad_again_and_again_end_it_until_finalize, 0, FAULTS *SIZES *SETTINGS)
 {
-    session = begin(settings[_i / FAULTS / SIZES]);
+    begin(settings[_i / FAULTS / SIZES]);
     EXPECT(draw_or_fail(session, 64), CKR_OK);
     script("C_GenerateRandom over 0: %s", faults[_i % FAULTS]);
     draw_until_it_fails(sizes[_i / FAULTS % SIZES]);
@@ -113,8 +105,7 @@ TEST_EACH(bytes_that_are_bad_again_and_again_end_it_until_finalize, 0, FAULTS *S
     ck_assert_uint_le(messages_with(""), 12);
     ck_assert_uint_ge(messages_with("C_Finalize"), 1);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    initialize();
-    session = open_session(0, 0);
+    begin_again();
     for (int i = 0; i < 100; i++)
         EXPECT(draw_or_fail(session, 32), CKR_OK);
 }
@@ -122,7 +113,7 @@ TEST_EACH(bytes_that_are_bad_again_and_again_end_it_until_finalize, 0, FAULTS *S
 /* The filler meets them, not a caller: what it fetched before is dropped as well. */
 TEST_EACH(what_the_filler_finds_counts_for_all, 0, FAULTS)
 {
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     script("C_GenerateRandom by filler: %s", faults[_i]);
     WAIT_UNTIL(draw_or_fail(session, 64) != CKR_OK);
@@ -132,7 +123,7 @@ TEST_EACH(what_the_filler_finds_counts_for_all, 0, FAULTS)
 
 enum { DRAWS = 200, PIECE = 16 };
 
-static uint8_t drawn[THREADS * DRAWS][PIECE];
+static uint8_t drawn[THREADS_MOST * DRAWS][PIECE];
 static atomic_uint drawn_count, failed_count;
 
 /* Some from the pool, and some from the token while another thread fetches. The last bytes of each. */
@@ -158,18 +149,15 @@ static int compare(const void *one, const void *other)
 /* _i: the filler; and whether small fetches are well, which say nothing of the others. */
 TEST_EACH(threads_are_never_served_the_same_bytes_by_a_token_that_repeats_itself, 0, 2 * SETTINGS)
 {
-    pthread_t threads[THREADS];
     script("C_GenerateRandom: last 1ms; C_GenerateRandom%s: repeat",
            _i / SETTINGS == 0 ? "" : " over 100");
-    session = begin(settings[_i % SETTINGS]);
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_of_all_sizes, NULL), 0);
-    for (int i = 0; i < THREADS; i++)
-        pthread_join(threads[i], NULL);
+    begin(settings[_i % SETTINGS]);
+    start_threads(THREADS_MOST, draw_of_all_sizes, NULL);
+    join_threads();
     qsort(drawn, drawn_count, PIECE, compare);
     for (unsigned i = 1; i < drawn_count; i++)
         ck_assert_msg(memcmp(drawn[i - 1], drawn[i], PIECE) != 0, "bytes were served twice");
-    ck_assert_uint_gt(failed_count, THREADS * DRAWS / 2);
+    ck_assert_uint_gt(failed_count, THREADS_MOST * DRAWS / 2);
     EXPECT(draw_or_fail(session, 64), CKR_DEVICE_ERROR);
 }
 
@@ -179,7 +167,7 @@ TEST_EACH(with_the_pool_off_nothing_is_tested_and_nothing_split, 0, FAULTS)
     static const CK_ULONG lengths[] = {1, 8, 16, 64, 1024, 1025, 65536, 1048576, 3 * 1048576};
     static uint8_t buf[3 * 1048576];
     script("C_GenerateRandom: %s", faults[_i]);
-    session = begin("x-pool: off");
+    begin("x-pool: off");
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
             EXPECT(fn->C_GenerateRandom(session, buf, lengths[i]), CKR_OK);

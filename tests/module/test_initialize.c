@@ -1,5 +1,5 @@
 /* test_initialize.c - C_Initialize: what the target gets for what the caller gives, and a second call. */
-#include "served.h"
+#include "fixture.h"
 
 #include <pthread.h>
 
@@ -80,7 +80,7 @@ TEST_EACH(the_target_gets_the_callers_pointer_or_plain_os_locking, 0, FORMS)
         ck_assert_ptr_eq(shared->inits[0].pointer, args);
     else
         is_plain(&shared->inits[0], args);
-    CK_SESSION_HANDLE session = open_session(0, 0);
+    session = open_session(0, 0);
     if (forms[_i].thread)
         draw_until_filled(session);
     else
@@ -156,10 +156,9 @@ TEST(initialize_and_finalize_work_once_each)
     proxy_with("");
     EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
     EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
-    initialize();
+    begin_again();
     EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
     EXPECT(fn->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
-    CK_SESSION_HANDLE session = open_session(0, 0);
     draw(session, 16, 4096);
     EXPECT(fn->C_Finalize(&byte), CKR_ARGUMENTS_BAD);
     draw(session, 16, 4096);
@@ -193,7 +192,7 @@ TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
 
 TEST(a_finalize_that_fails_changes_nothing)
 {
-    CK_SESSION_HANDLE session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     script("C_Finalize: fail 0x6 once");
     EXPECT(fn->C_Finalize(NULL), CKR_FUNCTION_FAILED);
@@ -222,15 +221,12 @@ static void *initialize_at_once(void *unused)
 
 TEST(of_eight_threads_that_initialize_at_once_one_does)
 {
-    pthread_t threads[8];
     script("C_Initialize: last 2ms");
     proxy_with("");
     for (unsigned round = 1; round <= 20; round++) {
         pthread_barrier_init(&barrier, NULL, 8);
-        for (int i = 0; i < 8; i++)
-            ck_assert_int_eq(pthread_create(&threads[i], NULL, initialize_at_once, NULL), 0);
-        for (int i = 0; i < 8; i++)
-            pthread_join(threads[i], NULL);
+        start_threads(8, initialize_at_once, NULL);
+        join_threads();
         ck_assert_uint_eq(won, round);
         ck_assert_uint_eq(beaten, round * 7);
         ck_assert_uint_eq(odd, 0);
@@ -261,14 +257,13 @@ TEST(a_target_that_comes_back_from_initialize_is_answered)
 }
 
 static atomic_bool go;
-static CK_SESSION_HANDLE shared_session;
 
 static void *draw_meanwhile(void *unused)
 {
     static const CK_ULONG sizes[] = {16, 64, 2048};
     CK_BYTE bytes[2048];
     for (unsigned i = 0; atomic_load(&go); i++) {
-        CK_RV rv = fn->C_GenerateRandom(shared_session, bytes, sizes[i % 3]);
+        CK_RV rv = fn->C_GenerateRandom(session, bytes, sizes[i % 3]);
         if (rv != CKR_OK && rv != CKR_CRYPTOKI_NOT_INITIALIZED && rv != CKR_SESSION_HANDLE_INVALID)
             atomic_store(&odd, (unsigned)rv);
     }
@@ -279,22 +274,18 @@ static void *draw_meanwhile(void *unused)
  * ending waits for that, however long it takes. */
 TEST(a_draw_and_finalize_are_never_in_the_target_at_once)
 {
-    enum { THREADS = 4, LIVES = 20 };
-    pthread_t threads[THREADS];
+    enum { LIVES = 20 };
     script("quiet; C_Finalize: last 2ms; C_GenerateRandom: last 300us");
     proxy_with("");
     for (int life = 0; life < LIVES; life++) {
-        initialize();
-        shared_session = open_session(0, 0);
+        begin_again();
         atomic_store(&go, true);
-        for (int i = 0; i < THREADS; i++)
-            ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_meanwhile, NULL), 0);
+        start_threads(4, draw_meanwhile, NULL);
         unsigned before = CALLS(C_GenerateRandom);
         WAIT_UNTIL(CALLS(C_GenerateRandom) > before + 20);
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
         atomic_store(&go, false);
-        for (int i = 0; i < THREADS; i++)
-            pthread_join(threads[i], NULL);
+        join_threads();
         ck_assert_uint_eq(odd, 0);
         ck_assert_uint_eq(shared->finalize_met, 0);
     }
@@ -311,16 +302,15 @@ TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
 {
     CK_RV answer = CKR_OK;
     CK_SLOT_ID slot;
-    pthread_t waiter;
-    CK_SESSION_HANDLE session = begin("");
+    begin("");
     script("C_WaitForSlotEvent: last 1us");
-    ck_assert_int_eq(pthread_create(&waiter, NULL, wait_for_event, &answer), 0);
+    start_threads(1, wait_for_event, &answer);
     WAIT_UNTIL(atomic_load(&shared->hits[0]) != 0); /* it is in the target */
     EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, &slot, NULL), CKR_NO_EVENT);
     draw(session, 16, 4096);
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    pthread_join(waiter, NULL);
+    join_threads();
     ck_assert_uint_eq(answer, CKR_CRYPTOKI_NOT_INITIALIZED);
 }
 

@@ -1,5 +1,5 @@
 /* test_interfaces.c - what the proxy offers is what its target offers, from lists of its own. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -174,8 +174,7 @@ TEST(entries_that_change_in_initialize_are_called)
 {
     CK_SESSION_INFO info;
     begin_before("scripted", "interfaces 3.0 2.40; changing list");
-    initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
+    begin_again();
     EXPECT(fn->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
     EXPECT(interface_list(3, 0)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
     EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);

@@ -1,14 +1,12 @@
 /* test_loading.c - loading and unloading, with and without C_Finalize. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <malloc.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static CK_SESSION_HANDLE session;
 static CK_BYTE bytes[64];
 
 static unsigned mappings_of(const char *path)
@@ -73,7 +71,7 @@ TEST_EACH(without_a_thread_each_load_starts_afresh_as_with_the_target_alone, 0, 
 /* Its code is run by the thread, so it stays. */
 TEST(with_a_thread_it_stays_loaded_and_says_that_it_is_initialized)
 {
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     draw_until_filled(session);
     CK_FUNCTION_LIST_PTR list = fn;
     unload();
@@ -106,7 +104,7 @@ TEST(what_failed_to_initialize_unloads_too)
 /* A second target is a copy of the module. */
 TEST(a_copy_beside_has_a_life_of_its_own)
 {
-    session = begin("x-pool-threads: never");
+    begin("x-pool-threads: never");
     CK_FUNCTION_LIST_PTR first = fn;
     const char *copy = copy_of(getenv("TEST_MODULE"), "copy.so");
     setenv("TEST_MODULE", copy, 1);
@@ -156,19 +154,15 @@ static void *draw_first(void *unused)
 
 static void wait_for_a_first_draw(void)
 {
-    pthread_t thread;
-    pthread_create(&thread, NULL, draw_first, NULL);
-    pthread_join(thread, NULL);
+    start_threads(1, draw_first, NULL);
+    join_threads();
 }
 
 TEST(a_first_draw_does_not_need_the_loader)
 {
-    char function[32];
     proxy_with("");
     initialize();
-    snprintf(function, sizeof function, "%llx",
-             (unsigned long long)(uintptr_t)wait_for_a_first_draw);
-    setenv("CONSTRUCTOR_CALLS", function, 1);
+    setenv("CONSTRUCTOR_CALLS", text_of("%tx", (ptrdiff_t)wait_for_a_first_draw), 1);
     ck_assert_ptr_nonnull(dlopen(target_path("constructor"), RTLD_NOW));
     ck_assert(drawn_first);
 }
@@ -176,7 +170,7 @@ TEST(a_first_draw_does_not_need_the_loader)
 /* Of two loads the last close unloads. The target stays as it is for a program that uses it as well. */
 TEST(what_is_used_elsewhere_stays)
 {
-    session = begin("x-pool-threads: never");
+    begin("x-pool-threads: never");
     CK_FUNCTION_LIST_PTR list = bare_list();
     void *again = dlopen(getenv("TEST_MODULE"), RTLD_NOW | RTLD_LOCAL);
     draw(session, 16, 1024);

@@ -1,17 +1,15 @@
 /* test_random.c - what a caller of C_GenerateRandom sees is what the token would have answered. */
-#include "served.h"
+#include "fixture.h"
 
 #include <errno.h>
 #include <string.h>
 
 enum { ANY_ERRNO = 4711, PIECES = 1024 / 64 };
 
-static CK_SESSION_HANDLE session;
-
 /* A pool that has something to serve, and no thread that is at work. */
 static void begin_filled(const char *settings)
 {
-    session = begin(settings);
+    begin(settings);
     draw(session, 32, 4096);
     let_filler_work();
 }
@@ -25,7 +23,7 @@ static unsigned own_requests(void)
 TEST(without_a_generator_each_request_reaches_the_token_as_it_is)
 {
     script("no generator");
-    session = begin("");
+    begin("");
     draw(session, 16, 800);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .bytes = 16), 50);
     ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = FILLER), 0);
@@ -73,7 +71,7 @@ TEST_EACH(a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES)
     CK_BYTE bytes[1024] = {0};
     CK_BYTE nothing[1024] = {0};
     script("C_GenerateRandom over 64: fail 0x21");
-    session = begin("x-pool-threads: never");
+    begin("x-pool-threads: never");
     draw(session, 512, 4096); /* what the token takes is known now, */
     EXPECT(fn->C_Login(session, CKU_USER, (CK_BYTE_PTR) "1234", 4), CKR_OK);
     /* and the next request fails on the way, at any piece of it */
@@ -85,7 +83,7 @@ TEST_EACH(a_failed_request_leaves_no_bytes_of_the_token, 0, PIECES)
 TEST(errno_is_kept)
 {
     CK_BYTE bytes[2048];
-    session = begin("");
+    begin("");
     for (int i = 0; i < 2000; i++) {
         errno = ANY_ERRNO;
         EXPECT(fn->C_GenerateRandom(session, bytes, 16), CKR_OK);

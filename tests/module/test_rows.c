@@ -1,5 +1,5 @@
 /* test_rows.c - every function reaches its namesake in the target, with its arguments and its answer. */
-#include "served.h"
+#include "fixture.h"
 
 #include "rows.h"
 

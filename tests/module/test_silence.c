@@ -1,5 +1,5 @@
 /* test_silence.c - at its most talkative level the log has no random byte, no PIN, no seed and no key. */
-#include "served.h"
+#include "fixture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,21 +60,17 @@ static const char *secrets_find(const char *text, size_t len_bytes)
     return NULL;
 }
 
-static CK_BYTE pin[] = "Schaf-8-Wolke-31";
+static CK_BYTE long_pin[] = "Schaf-8-Wolke-31";
 static CK_BYTE new_pin[] = "Kuh-77-Regenbogen";
 static CK_BYTE seed[] = "Saat-1-Sand-22-Meer";
 static CK_BYTE key[16] = {0x9c, 0x41, 0xe7, 0x0d, 0x5b, 0xf2, 0x38, 0xa6,
                           0x17, 0xcb, 0x84, 0x6e, 0xd3, 0x2f, 0x90, 0x65};
 
-static CK_SESSION_HANDLE session;
-
 /* Everything that there is to say, in a file. */
 static void begin_talkative(const char *settings)
 {
-    static char log[128];
-    snprintf(log, sizeof log, "%s/log debug", root);
-    setenv("P11_PROXY_LOG", log, 1);
-    secrets_add(pin, sizeof pin - 1);
+    setenv("P11_PROXY_LOG", in_root("log debug"), 1);
+    secrets_add(long_pin, sizeof long_pin - 1);
     secrets_add(new_pin, sizeof new_pin - 1);
     secrets_add(seed, sizeof seed - 1);
     secrets_add(key, sizeof key);
@@ -85,9 +81,7 @@ static void begin_talkative(const char *settings)
 static void has_no_secret(const char *name)
 {
     static char text[1024 * 1024];
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(in_root(name), "re");
     size_t len = file != NULL ? fread(text, 1, sizeof text - 1, file) : 0;
     if (file != NULL)
         fclose(file);
@@ -109,13 +103,13 @@ static void draw_sizes(unsigned times)
 
 static void log_in_and_out(void)
 {
-    fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
-    fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
+    fn->C_Login(session, CKU_USER, long_pin, sizeof long_pin - 1);
+    fn->C_Login(session, CKU_USER, long_pin, sizeof long_pin - 1);
     draw_sizes(10);
-    fn->C_SetPIN(session, pin, sizeof pin - 1, new_pin, sizeof new_pin - 1);
+    fn->C_SetPIN(session, long_pin, sizeof long_pin - 1, new_pin, sizeof new_pin - 1);
     fn->C_Logout(session);
     fn->C_Login(session, CKU_SO, new_pin, sizeof new_pin - 1);
-    fn->C_InitPIN(session, pin, sizeof pin - 1);
+    fn->C_InitPIN(session, long_pin, sizeof long_pin - 1);
     fn->C_Logout(session);
 }
 
@@ -156,7 +150,7 @@ static void go_through_bad_times(void)
     draw_sizes(50);
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         script("C_GenerateRandom%s%s", strchr(times[i], ':') != NULL ? " " : ": ", times[i]);
-        fn->C_Login(session, CKU_USER, pin, sizeof pin - 1);
+        fn->C_Login(session, CKU_USER, long_pin, sizeof long_pin - 1);
         draw_sizes(50);
         fn->C_Logout(session);
     }
@@ -165,13 +159,10 @@ static void go_through_bad_times(void)
 /* _i % 2: the policy refuses, or would; _i / 2: the token takes every key, and there is no thread. */
 TEST_EACH(a_life_with_all_that_can_go_wrong_tells_nothing, 0, 4)
 {
-    char settings[256];
-    snprintf(settings, sizeof settings,
-             "x-disabled-algorithms: MD5, DES, AES keySize < 256, CKM_SHA_1_HMAC, "
-             "CKM_CONCATENATE_BASE_AND_DATA\nx-policy: %s",
-             _i % 2 == 0 ? "enforce" : "audit");
     script("%s", _i / 2 == 0 ? "" : "keyring");
-    begin_talkative(settings);
+    begin_talkative(text_of("x-disabled-algorithms: MD5, DES, AES keySize < 256, CKM_SHA_1_HMAC, "
+                            "CKM_CONCATENATE_BASE_AND_DATA\nx-policy: %s",
+                            _i % 2 == 0 ? "enforce" : "audit"));
     EXPECT(fn->C_Initialize(_i / 2 == 0 ? &os_locking : &no_threads), CKR_OK);
     session = open_session(0, CKF_RW_SESSION);
     draw_sizes(200);
@@ -192,10 +183,8 @@ TEST_EACH(a_start_that_fails_does_not_tell_the_targets_string, 0, 4)
 {
     static const char *const lines[] = {"", "x-no-such-key: 1", "x-pool-size: 3 fish",
                                         "x-target-init: twice"};
-    char settings[256];
-    snprintf(settings, sizeof settings, "x-target-init: %s\n%s", (char *)pin, lines[_i]);
     script("C_Initialize: fail 7");
-    begin_talkative(settings);
+    begin_talkative(text_of("x-target-init: %s\n%s", (char *)long_pin, lines[_i]));
     ck_assert_uint_ne(fn->C_Initialize(&os_locking), CKR_OK);
     ck_assert_uint_ge(messages_with("p11-proxy"), 1);
     has_no_secret("log");

@@ -1,11 +1,10 @@
 /* test_sizing.c - which sizes a token takes, and how long its calls last, is learned from what it does, not from what it says. */
-#include "served.h"
+#include "fixture.h"
 
 #include <time.h>
 
 #include "clock.h"
 
-static CK_SESSION_HANDLE session;
 static CK_BYTE bytes[8];
 
 enum { KIB = 1024, FEW_REFUSALS = 24, FEW_LINES = 12, GROWING_CALLS = 5 };
@@ -23,7 +22,7 @@ enum { CODES = sizeof codes / sizeof *codes };
 TEST_EACH(a_limit_is_learned_though_it_shrinks_later, 0, 2 * CODES)
 {
     static const CK_ULONG limits[] = {4096, 512, 100, 32, 8};
-    session = begin(settings[_i / CODES]);
+    begin(settings[_i / CODES]);
     draw(session, 16, 16 * KIB);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         script("C_GenerateRandom over %lu: fail 0x%lx", limits[i], codes[_i % CODES]);
@@ -58,7 +57,7 @@ static void limit(const struct limits *l)
 TEST_EACH(small_requests_succeed_whatever_sizes_the_token_takes, 0, 2 * LIMITS)
 {
     limit(&limits[_i % LIMITS]);
-    session = begin(settings[_i / LIMITS]);
+    begin(settings[_i / LIMITS]);
     for (CK_ULONG len = 1; len <= KIB; len += 31) {
         EXPECT(draw_or_fail(session, len), CKR_OK);
         EXPECT(draw_or_fail(session, len), CKR_OK);
@@ -72,7 +71,7 @@ TEST_EACH(small_requests_succeed_whatever_sizes_the_token_takes, 0, 2 * LIMITS)
 /* Then there is no room in the pool for what a caller fetches, so each request goes to the token by itself. */
 TEST_EACH(they_do_while_the_filler_is_in_the_token_too, 0, LIMITS)
 {
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold");
     DRAW_UNTIL(session, script_held() == 1);
     limit(&limits[_i]);
@@ -89,7 +88,7 @@ TEST_EACH(large_requests_get_the_tokens_own_answer, 0, LIMITS)
     static const CK_ULONG sizes[] = {1025, 4096, 65535};
     const struct limits *l = &limits[_i];
     limit(l);
-    session = begin("");
+    begin("");
     draw(session, 16, KIB);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         unsigned calls = CALLS(C_GenerateRandom, .by = CALLERS, .bytes = sizes[i]);
@@ -104,7 +103,7 @@ TEST_EACH(a_token_that_fails_is_asked_once_a_request_and_heals, 0, 6)
 {
     static const CK_RV outages[] = {CKR_FUNCTION_FAILED, CKR_GENERAL_ERROR, CKR_HOST_MEMORY};
     enum { DRAWS = 1000, SOME_TRIES = 40 };
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     if (_i % 2 == 1)
         draw_until_filled(session);
     script("C_GenerateRandom: fail 0x%lx", outages[_i / 2]);
@@ -127,7 +126,7 @@ TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
     enum { REQUEST = 24, STEPS = 12000, TRIES_LEAST = 6, TRIES_MOST = 30 };
     static const struct timespec step = {.tv_nsec = 5 * NS_PER_MS};
     script("C_GenerateRandom: fail 0x6");
-    session = begin("x-pool-threads: never");
+    begin("x-pool-threads: never");
     clock_stop();
     for (int i = 0; i < STEPS; i++) {
         EXPECT(draw_or_fail(session, REQUEST), CKR_FUNCTION_FAILED);
@@ -143,7 +142,7 @@ TEST(a_token_that_fails_is_tried_less_and_less_often_and_not_given_up)
 static void begin_timed(const char *what)
 {
     script("C_GenerateRandom: last %s", what);
-    session = begin("x-pool-threads: never\nx-pool-max-age: 60min");
+    begin("x-pool-threads: never\nx-pool-max-age: 60min");
     clock_stop();
 }
 

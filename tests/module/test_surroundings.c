@@ -1,5 +1,5 @@
 /* test_surroundings.c - programs that give the proxy little: stack, descriptors, system calls, time. */
-#include "served.h"
+#include "fixture.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static bool draws(CK_SESSION_HANDLE session)
+static bool draws(void)
 {
     CK_BYTE bytes[32];
     for (int i = 0; i < 200; i++)
@@ -25,32 +25,27 @@ static bool draws(CK_SESSION_HANDLE session)
 
 enum { OPENED = 16 };
 
-static CK_SESSION_HANDLE begin_in_a_child(void)
+static void begin_in_a_child(void)
 {
-    CK_SESSION_HANDLE session = CK_INVALID_HANDLE;
     CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
     CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
-    return session;
 }
 
 /* Without Check's own macros, which write to a descriptor that is closed here. */
 static void live_as_a_daemon(void)
 {
-    char path[128];
     int opened[OPENED];
-    CK_SESSION_HANDLE session = begin_in_a_child();
-    CHILD_EXPECT(draws(session), true);
+    begin_in_a_child();
+    CHILD_EXPECT(draws(), true);
     CHILD_EXPECT(syscall(SYS_close_range, 3U, ~0U, 0U), 0);
-    for (int i = 0; i < OPENED; i++) {
-        snprintf(path, sizeof path, "%s/own%d", root, i);
-        opened[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    }
+    for (int i = 0; i < OPENED; i++)
+        opened[i] = open(text_of("%s/own%d", root, i), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     for (int life = 0; life < 2; life++) {
-        CHILD_EXPECT(draws(session), true);
+        CHILD_EXPECT(draws(), true);
         CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
         for (int i = 0; i < OPENED; i++)
             CHILD_EXPECT(lseek(opened[i], 0, SEEK_END), 0);
-        session = begin_in_a_child();
+        begin_in_a_child();
     }
 }
 
@@ -61,12 +56,12 @@ TEST(a_program_that_closes_all_descriptors_keeps_those_it_opens_later)
     reap(child_that(live_as_a_daemon));
 }
 
-static void *draw_for_ever(void *session)
+static void *draw_for_ever(void *unused)
 {
     CK_BYTE bytes[16];
     for (;;)
-        fn->C_GenerateRandom(*(CK_SESSION_HANDLE *)session, bytes, sizeof bytes);
-    return NULL;
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+    return unused;
 }
 
 /* The target sleeps, so the draw can be cancelled there. */
@@ -76,9 +71,8 @@ TEST_EACH(a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2)
     script("C_GenerateRandom: last 2ms");
     proxy_with(_i == 0 ? "" : "x-pool-threads: never");
     for (int life = 0; life < 5; life++) {
-        initialize();
-        CK_SESSION_HANDLE session = open_session(0, 0);
-        ck_assert_int_eq(pthread_create(&thread, NULL, draw_for_ever, &session), 0);
+        begin_again();
+        ck_assert_int_eq(pthread_create(&thread, NULL, draw_for_ever, NULL), 0);
         unsigned calls = CALLS(C_GenerateRandom);
         WAIT_UNTIL(CALLS(C_GenerateRandom) >= calls + 3);
         pthread_cancel(thread);
@@ -98,7 +92,7 @@ TEST(no_standard_stream_is_taken)
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         close(fd);
     CK_RV rv = fn->C_Initialize(&os_locking);
-    CK_SESSION_HANDLE session = open_session(0, 0);
+    session = open_session(0, 0);
     draw(session, 16, 65536);
     let_filler_work();
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -115,7 +109,8 @@ TEST(no_other_program_inherits_a_descriptor)
     bool was_open[64];
     for (int fd = 0; fd < 64; fd++)
         was_open[fd] = fcntl(fd, F_GETFD) >= 0;
-    draw(begin(""), 16, 4096);
+    begin("");
+    draw(session, 16, 4096);
     unsigned opened = 0;
     for (int fd = 0; fd < 64; fd++) {
         int flags = was_open[fd] ? -1 : fcntl(fd, F_GETFD);
@@ -130,8 +125,8 @@ static void *whole_life(void *unused)
     CK_BYTE bytes[2000]; /* the program needs some of its stack itself */
     (void)unused;
     initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
-    ck_assert(draws(session));
+    session = open_session(0, 0);
+    ck_assert(draws());
     EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -142,14 +137,12 @@ static void *whole_life(void *unused)
 TEST_EACH(a_life_fits_on_the_smallest_stack, 0, 3)
 {
     static const char *const logs[] = {"off", "stderr debug", "/dev/full debug"};
-    char configuration[512];
     pthread_t thread;
     pthread_attr_t small;
     SKIP_IF_SANITIZED(); /* its frames are larger */
     write_in_root("list", "jdk.tls.disabledAlgorithms=RC4, EC keySize < 224, NoSuchName, MD6\n");
-    snprintf(configuration, sizeof configuration,
-             "x-disabled-algorithms: MD5\nx-disabled-algorithms-file: %s/list", root);
-    proxy_with(configuration);
+    proxy_with(
+        text_of("x-disabled-algorithms: MD5\nx-disabled-algorithms-file: %s", in_root("list")));
     setenv("P11_PROXY_LOG", logs[_i], 1);
     pthread_attr_init(&small);
     ck_assert_int_eq(pthread_attr_setstacksize(&small, PTHREAD_STACK_MIN), 0);
@@ -188,10 +181,10 @@ TEST_EACH(a_sandbox_costs_speed_only, 0, 2)
     if (_i == 0)
         enter_sandbox();
     initialize();
-    CK_SESSION_HANDLE session = open_session(0, 0);
+    session = open_session(0, 0);
     if (_i == 1)
         enter_sandbox();
-    ck_assert(draws(session));
+    ck_assert(draws());
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }

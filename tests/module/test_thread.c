@@ -1,5 +1,5 @@
 /* test_thread.c - a fork beside the making of the filler's thread waits for its end. */
-#include "served.h"
+#include "fixture.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -77,7 +77,7 @@ TEST(a_fork_waits_until_the_thread_is_made)
     sem_init(&thread_is_being_made, 0, 0);
     sem_init(&fork_begins, 0, 0);
     pthread_atfork(note_going_on, NULL, NULL);
-    CK_SESSION_HANDLE session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     is_watching = true;
     ck_assert_int_eq(pthread_create(&forks, NULL, fork_meanwhile, NULL), 0);
     draw_until_filled(session);

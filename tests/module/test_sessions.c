@@ -1,10 +1,7 @@
-/* test_fill_session.c - the filler's session is invisible: it is not counted, takes no place, and keeps no login. */
-#include "served.h"
+/* test_sessions.c - the filler's session is invisible: it is not counted, takes no place, and keeps no login. And no
+ * session is too many, no slot a matter to others. */
+#include "fixture.h"
 
-#include <pthread.h>
-
-static CK_SESSION_HANDLE session;
-static CK_BYTE pin[] = "1234";
 static CK_UTF8CHAR label[] = "anew                            ";
 
 static CK_STATE state_of(CK_SESSION_HANDLE of)
@@ -52,9 +49,8 @@ static void *ask_for_the_token(void *info)
 TEST_EACH(it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2)
 {
     CK_TOKEN_INFO info;
-    pthread_t asker;
     script("C_OpenSession by filler: hold once; C_CloseSession by filler: hold first once");
-    session = begin("x-pool-max-age: 1min");
+    begin("x-pool-max-age: 1min");
     if (_i == 0)
         DRAW_UNTIL(session, script_held() == 1);
     else {
@@ -63,9 +59,9 @@ TEST_EACH(it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2)
         script("C_CloseSession by filler: hold first once");
         WAIT_UNTIL(CALLS(C_GenerateRandom, .by = FILLER) != 0);
     }
-    ck_assert_int_eq(pthread_create(&asker, NULL, ask_for_the_token, &info), 0);
+    start_threads(1, ask_for_the_token, &info);
     script_release();
-    pthread_join(asker, NULL);
+    join_threads();
     ck_assert_uint_eq(info.ulSessionCount, 1);
 }
 
@@ -125,7 +121,7 @@ TEST_EACH(all_sessions_of_the_token_are_the_applications, 0, 4)
     CK_SESSION_HANDLE more;
     CK_ULONG count = (CK_ULONG)_i + 1;
     script("sessions at most %lu", count);
-    session = begin("");
+    begin("");
     for (CK_ULONG i = 1; i < count; i++) {
         draw(session, 32, 32768);
         open_session(0, 0);
@@ -208,7 +204,7 @@ TEST(a_token_that_is_pulled_out_takes_it_along)
 
 TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
 {
-    session = begin("x-pool-max-age: 1min\nx-pool-threads: never");
+    begin("x-pool-max-age: 1min\nx-pool-threads: never");
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
     draw_until_held(session);
     script("C_CloseSession: fail 0x6 once");
@@ -219,7 +215,86 @@ TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
     ck_assert_uint_eq(state_of(open_session(0, 0)), CKS_RO_PUBLIC_SESSION);
 }
 
+static void expect_words_of(CK_SESSION_HANDLE on, unsigned slot)
+{
+    for (int i = 0; i < 200; i++)
+        ck_assert_uint_eq(draw_word(on).slot, slot);
+}
+
+static void expect_good_slots_to_work(void)
+{
+    for (CK_SLOT_ID slot = 0; slot < 3; slot += 2) {
+        session = open_session(slot, 0);
+        expect_words_of(session, (unsigned)slot);
+        small_draws_are_served_ahead(session);
+    }
+}
+
+TEST(a_broken_slot_is_no_matter_to_those_beside_it)
+{
+    CK_TOKEN_INFO info;
+    script("slots 3; C_GetTokenInfo in slot 1: fail 0x30; C_OpenSession in slot 1: fail 0x30");
+    proxy_with("x-pool-max-age: 1min");
+    initialize();
+    for (int round = 0; round < 3; round++) {
+        EXPECT(fn->C_GetTokenInfo(1, &info), CKR_DEVICE_ERROR);
+        EXPECT(fn->C_OpenSession(1, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_DEVICE_ERROR);
+        expect_good_slots_to_work();
+    }
+    script("C_GetTokenInfo in slot 1: ok; C_OpenSession in slot 1: ok");
+    expect_words_of(open_session(1, 0), 1);
+    served_once(1000);
+}
+
+/* Each of them, those that take the places of closed ones, and none that is closed. */
+TEST(tens_of_thousands_of_sessions_are_served_from_the_pool)
+{
+    enum { SESSIONS = 30000 };
+    static CK_SESSION_HANDLE sessions[SESSIONS];
+    CK_BYTE byte;
+    script("quiet");
+    proxy_with("x-pool-max-age: 1min\nx-pool-size: 1MiB\nx-pool-threads: never");
+    initialize();
+    for (int i = 0; i < SESSIONS; i++)
+        sessions[i] = open_session(0, 0);
+    for (int i = 0; i < SESSIONS; i += 3) {
+        EXPECT(fn->C_CloseSession(sessions[i]), CKR_OK);
+        EXPECT(fn->C_GenerateRandom(sessions[i], &byte, 1), CKR_SESSION_HANDLE_INVALID);
+        sessions[i] = open_session(0, 0);
+    }
+    unsigned before = CALLS(C_GenerateRandom, .outcome = GOOD);
+    for (int i = 0; i < SESSIONS; i++)
+        EXPECT(fn->C_GenerateRandom(sessions[i], &byte, 1), CKR_OK);
+    ck_assert_uint_lt(CALLS(C_GenerateRandom, .outcome = GOOD), before + 200);
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    for (int i = 0; i < SESSIONS; i++)
+        EXPECT(fn->C_GenerateRandom(sessions[i], &byte, 1), CKR_SESSION_HANDLE_INVALID);
+}
+
+static void *close_all(void *unused)
+{
+    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
+    return unused;
+}
+
+/* _i: 0 before the token closes them; 1 after it has. The pool must not answer for what the token has closed. */
+TEST_EACH(a_session_opened_while_all_are_closed_is_open_if_the_token_says_so, 0, 2)
+{
+    script("slots 2; C_CloseAllSessions: %s", _i == 0 ? "hold first" : "hold");
+    begin("x-pool-max-age: 1min");
+    draw(session, 16, 1024);
+    start_threads(1, close_all, NULL);
+    WAIT_UNTIL(script_held() == 1);
+    CK_SESSION_HANDLE meanwhile = open_session(0, 0), other = open_session(1, 0);
+    script_release();
+    join_threads();
+    small_draws_are_served_ahead(open_session(0, 0));
+    small_draws_are_served_ahead(other);
+    EXPECT(draw_or_fail(session, 16), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(draw_or_fail(meanwhile, 16), _i == 0 ? CKR_SESSION_HANDLE_INVALID : CKR_OK);
+}
+
 int main(void)
 {
-    return test_main("fill_session", set_up, tear_down);
+    return test_main("sessions", set_up, tear_down);
 }
