@@ -3,7 +3,7 @@
  * Prints its PID once it is ready, and that of a child, 0 if there is none. Each line of input adds
  * 1000 draws from the pool, and one from the token.
  */
-#include <errno.h>
+#include <err.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -23,16 +23,14 @@
 
 enum { CKM_MD5_RSA_PKCS = 0x5 };
 
-static int argument_count;
-static char **argument_texts;
+static char **words;
 
 static bool asked(const char *word)
 {
-    for (int i = 1; i < argument_count; i++) {
-        if (strcmp(argument_texts[i], word) == 0)
-            return true;
-    }
-    return false;
+    char **at = words;
+    while (*at != NULL && strcmp(*at, word) != 0)
+        at++;
+    return *at != NULL;
 }
 
 /* 2,000,000 draws of 32 bytes from the pool, 800 by the token, 6 failed. */
@@ -102,27 +100,22 @@ static void spoil(struct statistics *all)
     memcpy(&all->slots[1], &all->slots[0], sizeof all->slots[0]);
 }
 
-static void must(const char *what, bool good)
-{
-    if (good)
-        return;
-    fprintf(stderr, "fake_process: %s: %s\n", what, strerror(errno));
-    exit(EXIT_FAILURE);
-}
-
 static struct statistics *share(const char *module)
 {
     int fd = memfd_create(STATISTICS_NAME, MFD_CLOEXEC);
-    must("ftruncate", fd >= 0 && ftruncate(fd, sizeof(struct statistics)) == 0);
+    if (fd < 0 || ftruncate(fd, sizeof(struct statistics)) != 0)
+        err(EXIT_FAILURE, "memfd_create");
     struct statistics *all = mmap(NULL, sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    must("mmap", all != MAP_FAILED);
+    if (all == MAP_FAILED)
+        err(EXIT_FAILURE, "mmap");
     fill(all);
     strcpy(all->module, module);
     if (asked("hostile"))
         spoil(all);
     if (!asked("starting"))
         strcpy(all->magic, asked("magic") ? "p11-proxy slats" : STATISTICS_MAGIC);
-    must("ftruncate", !asked("short") || ftruncate(fd, STATISTICS_PAGE_BYTES) == 0);
+    if (asked("short") && ftruncate(fd, STATISTICS_PAGE_BYTES) != 0)
+        err(EXIT_FAILURE, "ftruncate");
     return all;
 }
 
@@ -148,8 +141,8 @@ static long visible_pid(void)
 int main(int argc, char **argv)
 {
     char line[64];
-    argument_count = argc;
-    argument_texts = argv;
+    (void)argc;
+    words = argv;
     if (asked("hostile"))
         prctl(PR_SET_NAME, "\033[1m\"\n}\\");
     else if (asked("twice"))

@@ -12,30 +12,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static bool asked(const char *word)
 {
     const char *words = getenv("MACHINE");
-
     return words != NULL && strstr(words, word) != NULL;
-}
-
-#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
-
-static int refuse(int number)
-{
-    errno = number;
-    return -1;
 }
 
 int madvise(void *at, size_t bytes, int advice)
 {
-    if (advice == MADV_WIPEONFORK && asked("wipe"))
-        return refuse(EINVAL);
-    return NEXT(madvise)(at, bytes, advice);
+    if (advice != MADV_WIPEONFORK || !asked("wipe"))
+        return NEXT(madvise)(at, bytes, advice);
+    errno = EINVAL;
+    return -1;
 }
 
 /* Where the program is built for large files, so is this, and both mean fopen64(). */

@@ -3,20 +3,21 @@
 
 Nothing in here waits for a time to pass, only for what must come; meson ends a test that waits in vain.
 """
-import fcntl
 import json
 import os
 import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import termios
 
 TOOL, PROXY = os.environ["TOOL"], os.environ["PROXY"]
+# Each with the exit code that it has where all is well.
+COMMANDS = {"check --module PROXY": 0, "check --module PROXY --json": 0, "policy": 0, "policy --json MD5": 1,
+            "stats --format=table PID": 0, "stats --format=json PID": 0, "stats --format=openmetrics PID": 0,
+            "bench --module PROXY --seconds 1": 0, "check --help": 0, "--help": 0, "--version": 0}
 DRAW_ANEW = "\033[H\033[2J"
 LAST = r"module:5\r\n"  # the last line of the table of stats
 checks = 0
@@ -31,19 +32,14 @@ def check(what, good, shown=None):
 
 
 class Terminal:
-    """The tool on a terminal of its own."""
+    """The tool on a terminal of its own, which is its controlling one."""
 
     def __init__(self, *arguments, **environment):
-        self.master, self.slave = pty.openpty()
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 100, 100, 0, 0))
         self.seen = ""
-        self.process = subprocess.Popen(
-            [TOOL, *arguments], stdin=self.slave, stdout=self.slave, stderr=self.slave,
-            env={**os.environ, **environment}, preexec_fn=self.take_terminal)
-
-    def take_terminal(self):
-        os.setsid()
-        os.close(os.open(os.ttyname(self.slave), os.O_RDWR))  # now the controlling one
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            termios.tcsetwinsize(0, (100, 100))
+            os.execve(TOOL, [TOOL, *arguments], {**os.environ, **environment})
 
     def read_until(self, pattern):
         """All that came up to the pattern and is not yet read."""
@@ -52,52 +48,40 @@ class Terminal:
         read, self.seen = self.seen[:match.end()], self.seen[match.end():]
         return read
 
+    def read_to_end(self):
+        try:
+            self.read_until("(?!)")  # matches nothing
+        except OSError:  # EIO: no process has the terminal any more
+            return self.seen
+
     def interrupt(self):
         os.write(self.master, b"\x03")
-        return self.process.wait()
-
-    def end(self):
-        """What came last."""
-        self.process.wait()
-        while select.select([self.master], [], [], 0)[0]:
-            self.seen += os.read(self.master, 65536).decode()
-        return self.seen
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def commands(pid):
-    """Each with the exit code that it has where all is well."""
-    yield 0, ["check", "--module", PROXY]
-    yield 0, ["check", "--module", PROXY, "--json"]
-    yield 0, ["policy"]
-    yield 1, ["policy", "--json", "MD5"]
-    for form in "table", "json", "openmetrics":
-        yield 0, ["stats", f"--format={form}", pid]
-    yield 0, ["bench", "--module", PROXY, "--seconds", "1"]
-    yield 0, ["check", "--help"]
-    yield 0, ["--help"]
-    yield 0, ["--version"]
+def run(arguments, stdout, **how):
+    """Its exit code, and what it prints on stderr."""
+    ended = subprocess.run([TOOL, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, **how)
+    return ended.returncode, ended.stderr
 
 
-def check_output(pid):
-    for code, arguments in commands(pid):
-        name = " ".join(arguments).replace(PROXY, "PROXY").replace(pid, "PID")
-        with open("/dev/full", "w", encoding="ascii") as full:
-            ended = subprocess.run([TOOL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-        check(f"{name}: a full disk is reported, with 1", (ended.returncode, ended.stderr) ==
-              (1, "p11-proxy: cannot write: No space left on device\n"), ended)
+def check_output(pid, full):
+    for name, code in COMMANDS.items():
+        arguments = [{"PROXY": PROXY, "PID": pid}.get(word, word) for word in name.split()]
+        ended = run(arguments, full)
+        check(f"{name}: a full disk is reported, with 1",
+              ended == (1, "p11-proxy: cannot write: No space left on device\n"), ended)
         for ignored in True, False:
             reader, writer = os.pipe()
             os.close(reader)
-            ended = subprocess.run([TOOL, *arguments], stdout=writer, stderr=subprocess.PIPE, text=True, check=False,
-                                   restore_signals=not ignored)
+            ended = run(arguments, writer, restore_signals=not ignored)
             os.close(writer)
-            wanted = code if ignored else -signal.SIGPIPE
             check(f"{name}: no reader, which is no error{', and no signal' if ignored else ''}",
-                  (ended.returncode, ended.stderr) == (wanted, ""), ended)
+                  ended == (code if ignored else -signal.SIGPIPE, ""), ended)
 
 
 def check_terminal(counted, pid):
-    text = Terminal("stats", pid, TERM="xterm").end()
+    text = Terminal("stats", pid, TERM="xterm").read_to_end()
     check("without --watch nothing moves", text and "\033" not in text, text)
     terminal = Terminal("stats", "--watch", pid, TERM="xterm")
     first = terminal.read_until(LAST)
@@ -116,7 +100,7 @@ def watch(*arguments):
     return subprocess.Popen([TOOL, "stats", "--watch", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def check_pipe(pid):
+def check_pipe(pid, full):
     process = watch(pid)
     text = ""
     while text.count("\n\n") < 2:
@@ -133,9 +117,8 @@ def check_pipe(pid):
     check("JSON: each of its time", times[0] < times[1] < times[2], times)
     process.stdout.close()
     process.wait()
-    with open("/dev/full", "w", encoding="ascii") as full:
-        process = subprocess.run([TOOL, "stats", "--watch", pid], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    check("a full disk ends it with 1", process.returncode == 1 and "cannot write: No space" in process.stderr, process)
+    ended = run(["stats", "--watch", pid], full)
+    check("a full disk ends it with 1", ended[0] == 1 and "cannot write: No space" in ended[1], ended)
 
 
 def main():
@@ -145,13 +128,14 @@ def main():
         signal.signal(ignored, signal.SIG_DFL)
     counted = subprocess.Popen([os.environ["FAKE_PROCESS"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     pid = counted.stdout.readline().split()[0]
+    full = os.open("/dev/full", os.O_WRONLY)
     with tempfile.NamedTemporaryFile("w", suffix=".module") as file:
         file.write(f"x-target: {os.environ['SCRIPTED']}\nx-log: off\nx-disabled-algorithms: MD5\nx-pool-mix: kernel\n")
         file.flush()
         os.environ["P11_PROXY_CONFIG"] = file.name
-        check_output(pid)
+        check_output(pid, full)
     check_terminal(counted, pid)
-    check_pipe(pid)
+    check_pipe(pid, full)
     process = watch(pid)
     process.stdout.read(1)
     counted.communicate()
