@@ -47,29 +47,23 @@ static uint64_t rotate(uint64_t word, int by)
     return (word << by) | (word >> (64 - by));
 }
 
-/* Whether eight bytes in a row are equal, as they are somewhere in a run of STUCK_RUN. Eight at a time, because this
- * and is_biased() cost more than a fast token's call for the same bytes. */
-static bool may_be_stuck(const uint8_t *bytes, size_t len_bytes)
-{
-    for (size_t i = 0; i + 8 <= len_bytes; i += STUCK_RUN - 8) {
-        uint64_t word = load64(bytes + i);
-        if (word == rotate(word, 8))
-            return true;
-    }
-    return false;
-}
-
-/* The repetition count test. A shorter answer than a run is stuck if it is one value from end to end. */
+/* The repetition count test. A shorter answer than a run is stuck if it is one value from end to end. A run has eight
+ * equal bytes at a multiple of STUCK_RUN - 8; only around such is it looked for, because this and is_biased() cost more
+ * than a fast token's call for the same bytes. */
 static bool is_stuck(const uint8_t *bytes, size_t len_bytes)
 {
     bool is_short = len_bytes >= STUCK_WHOLE && len_bytes < STUCK_RUN;
     size_t longest = is_short ? len_bytes : STUCK_RUN;
-    size_t run = 1;
-    if (!may_be_stuck(bytes, len_bytes))
-        return false;
-    for (size_t i = 1; i < len_bytes; i++) {
-        run = bytes[i] == bytes[i - 1] ? run + 1 : 1;
-        if (run == longest)
+    for (size_t i = 0; i + 8 <= len_bytes; i += STUCK_RUN - 8) {
+        uint64_t word = load64(bytes + i);
+        size_t start = i, end = i + 8;
+        if (word != rotate(word, 8))
+            continue;
+        while (start > 0 && bytes[start - 1] == bytes[i])
+            start--;
+        while (end < len_bytes && bytes[end] == bytes[i])
+            end++;
+        if (end - start >= longest)
             return true;
     }
     return false;
@@ -81,11 +75,6 @@ static bool is_biased(const uint8_t *bytes, size_t len_bytes)
     for (const uint8_t *end = bytes + len_bytes; end - bytes >= BIAS_COUNT;) {
         const uint8_t *window_end = end - bytes > BIAS_WINDOW ? bytes + BIAS_WINDOW : end;
         uint16_t counts[256] = {0}, most = 0;
-        for (; window_end - bytes >= 8; bytes += 8) {
-            uint64_t word = load64(bytes);
-            for (unsigned bit = 0; bit < 64; bit += 8)
-                counts[word >> bit & 0xff]++;
-        }
         while (bytes < window_end)
             counts[*bytes++]++;
         for (unsigned value = 0; value < 256; value++)

@@ -100,12 +100,21 @@ static inline bool is_intact(const struct pool *p, uint64_t epoch)
     return atomic_load_explicit(&p->memory->epoch, memory_order_acquire) == epoch;
 }
 
-static inline void note_draw(struct pool_line *line, size_t len_bytes)
+/* After a copy of bytes that came in at that epoch: counts them as drawn. False, and wiped, if they were dropped or the
+ * address space was copied meanwhile; after a copy that was made just before, both epochs are 0. */
+static inline bool end_draw(const struct pool *p, uint64_t epoch, struct pool_line *line,
+                            uint8_t *buf, size_t len_bytes)
 {
+    POOL_TEST_HOOK(p);
+    if (SAFEGUARD(POST_COPY) && (epoch == 0 || !is_intact(p, epoch))) {
+        wipe_bytes(buf, len_bytes);
+        return false;
+    }
     uint64_t draws = atomic_load_explicit(&line->draws, memory_order_relaxed);
     uint64_t bytes = atomic_load_explicit(&line->drawn_bytes, memory_order_relaxed);
     atomic_store_explicit(&line->draws, draws + 1, memory_order_relaxed);
     atomic_store_explicit(&line->drawn_bytes, bytes + len_bytes, memory_order_relaxed);
+    return true;
 }
 
 static void set_share_locked(struct pool *p, struct slice *s, size_t share_bytes)
@@ -231,17 +240,12 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, struct sli
     uint64_t epoch = s->epoch;
     copy_and_wipe(buf, s->bytes + s->next, len_bytes);
     s->next += (uint32_t)len_bytes;
-    POOL_TEST_HOOK(p);
-    /* Dropped, or the address space copied, during the copy: then these bytes are served to no caller. A copy that was
-     * made just before has 0 in both places. */
-    if (SAFEGUARD(POST_COPY) && (epoch == 0 || !is_intact(p, epoch))) {
-        wipe_bytes(buf, len_bytes);
+    if (!end_draw(p, epoch, line, buf, len_bytes)) {
         pthread_mutex_lock(&p->memory->lock);
         p->memory->counts.dropped_bytes += len_bytes;
         pthread_mutex_unlock(&p->memory->lock);
         return POOL_MISS;
     }
-    note_draw(line, len_bytes);
     return low ? POOL_SERVED_LOW : POOL_SERVED;
 }
 
@@ -256,14 +260,10 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, buf, len_bytes);
         m->served_lately += len_bytes;
-        POOL_TEST_HOOK(p);
-        if (!SAFEGUARD(POST_COPY) || is_intact(p, epoch)) {
+        if (end_draw(p, epoch, &p->lines[POOL_SLICES], buf, len_bytes))
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
-            note_draw(&p->lines[POOL_SLICES], len_bytes);
-        } else {
-            wipe_bytes(buf, len_bytes);
+        else
             m->counts.dropped_bytes += len_bytes;
-        }
     }
     pthread_mutex_unlock(&m->lock);
     return answer;

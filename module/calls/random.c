@@ -91,7 +91,7 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
                        atomic_load(&before->generation) == atomic_load(&slot->generation);
     CK_RV rv = CKR_DEVICE_ERROR;
     if (pool != NULL) {
-        rv = source_draw(slot, pool, reads_ahead, handle, buf, len_bytes);
+        rv = source_draw(slot, reads_ahead, handle, buf, len_bytes);
         count_pool(slot);
     } else if (!failed)
         rv = source_forward(functions, slot, handle, buf, len_bytes);

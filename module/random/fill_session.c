@@ -11,7 +11,6 @@
 #include "target/target.h"
 
 static const int64_t REOPEN_AFTER_NS = 10 * NS_PER_S;
-static const int64_t RETRY_AFTER_NS = 1 * NS_PER_S;
 static const int64_t LOOK_AGAIN_AFTER_NS = 10 * NS_PER_MS;
 /* Longer than a call of the filler's to a token that is well; see sizing.c. */
 static const int64_t FORK_WAIT_NS = 250 * NS_PER_MS;
@@ -24,7 +23,6 @@ enum { SESSIONS_TO_SPARE = 2 };
 struct fill_session {
     CK_SESSION_HANDLE handle; /* CK_INVALID_HANDLE if none is open, or not yet, or no longer */
     bool is_read_write;
-    int64_t retry_at_ns; /* it is not used before */
 };
 
 /* A child finds all this zeroed: no session, no fork in progress. */
@@ -32,7 +30,8 @@ static struct fill_sessions {
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
     bool started;
-    unsigned suspended; /* calls, forks and exits in progress that must not meet the filler */
+    int64_t reopen_at_ns; /* the token was short of sessions: none is opened before */
+    unsigned suspended;   /* calls, forks and exits in progress that must not meet the filler */
     const struct fill_session *at_work; /* the filler's thread is in the target for it, */
     pthread_t thread;                   /* and is this one; NULL: it is not */
     bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
@@ -59,8 +58,7 @@ static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
 /* The slot's session with that handle, NULL if it is none of the filler's. */
 static struct fill_session *find_locked(CK_SESSION_HANDLE handle)
 {
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         if (state->of[i].handle == handle && handle != CK_INVALID_HANDLE)
             return &state->of[i];
     return NULL;
@@ -86,9 +84,9 @@ void fill_session_was_lost(CK_SESSION_HANDLE handle)
 void fill_sessions_forget(void)
 {
     pthread_mutex_lock(&state->lock);
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         state->of[i] = (struct fill_session){0};
+    state->reopen_at_ns = 0;
     atomic_store(fill_session_bits, 0);
     pthread_mutex_unlock(&state->lock);
 }
@@ -177,11 +175,12 @@ void fill_sessions_at_exit(void)
 }
 
 /* A token that says how many sessions it has must have some to spare. */
-static bool has_room(const struct slot *slot)
+static bool may_open_locked(const struct slot *slot)
 {
     CK_ULONG most = atomic_load(&slot->most_sessions);
-    return most == CK_EFFECTIVELY_INFINITE || most == CK_UNAVAILABLE_INFORMATION ||
-           atomic_load(&slot->sessions) + SESSIONS_TO_SPARE <= most;
+    bool has_room = most == CK_EFFECTIVELY_INFINITE || most == CK_UNAVAILABLE_INFORMATION ||
+                    atomic_load(&slot->sessions) + SESSIONS_TO_SPARE <= most;
+    return has_room && clock_exact_ns() >= state->reopen_at_ns;
 }
 
 /* Read-only where that is possible, because it changes least. There are tokens that open no such session. */
@@ -202,13 +201,12 @@ int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
     bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
-               (is_open || has_room(slot));
-    int64_t wait_ns = s->retry_at_ns - clock_exact_ns();
-    if (wait_ns <= 0)
-        wait_ns = may && begin_work_locked(s) ? 0 : LOOK_AGAIN_AFTER_NS;
+               (is_open || may_open_locked(slot)) && begin_work_locked(s);
     pthread_mutex_unlock(&state->lock);
-    if (is_open || wait_ns != 0)
-        return wait_ns;
+    if (!may)
+        return LOOK_AGAIN_AFTER_NS;
+    if (is_open)
+        return 0;
 
     bool is_read_write;
     CK_RV rv = open_session(slot, session, &is_read_write);
@@ -231,12 +229,8 @@ void fill_session_end(struct slot *slot, CK_RV rv)
 {
     struct fill_session *s = &state->of[slot->number];
     pthread_mutex_lock(&state->lock);
-    if (rv != CKR_OK) {
-        s->retry_at_ns =
-            clock_exact_ns() + (s->handle != CK_INVALID_HANDLE ? RETRY_AFTER_NS : REOPEN_AFTER_NS);
-        if (session_is_gone(rv))
-            set_locked(s, CK_INVALID_HANDLE);
-    }
+    if (rv != CKR_OK && session_is_gone(rv))
+        set_locked(s, CK_INVALID_HANDLE);
     end_work_locked();
     pthread_mutex_unlock(&state->lock);
     slot_note_code(slot, rv);
@@ -275,15 +269,13 @@ bool fill_sessions_close(void)
 }
 
 /* Closes the slot's session (NULL: those of all slots) as soon as the thread is not in the target for it. Returns
- * whether there was one. None is opened before retry_at_ns. */
-static bool close_all_locked(const struct slot *slot, int64_t retry_at_ns)
+ * whether there was one. */
+static bool close_all_locked(const struct slot *slot)
 {
     bool closed = false;
     unsigned upto = slot != NULL ? slot->number + 1 : slots_count();
     for (unsigned i = slot != NULL ? slot->number : 0; i < upto; i++) {
         struct fill_session *s = &state->of[i];
-        if (s->retry_at_ns < retry_at_ns)
-            s->retry_at_ns = retry_at_ns;
         while (state->at_work == s)
             wait_for_change_locked(/* until_ns= */ INT64_MAX);
         closed = close_locked(s) || closed;
@@ -295,7 +287,7 @@ void fill_session_suspend(const struct slot *slot)
 {
     pthread_mutex_lock(&state->lock);
     state->suspended++;
-    close_all_locked(slot, /* retry_at_ns= */ 0);
+    close_all_locked(slot);
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -309,7 +301,8 @@ void fill_session_resume(void)
 bool fill_sessions_release_all(void)
 {
     pthread_mutex_lock(&state->lock);
-    bool closed = close_all_locked(NULL, clock_exact_ns() + REOPEN_AFTER_NS);
+    state->reopen_at_ns = clock_exact_ns() + REOPEN_AFTER_NS;
+    bool closed = close_all_locked(NULL);
     pthread_mutex_unlock(&state->lock);
     return closed;
 }

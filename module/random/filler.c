@@ -20,6 +20,7 @@
 enum { STACK_BYTES = 1024 * 1024 };
 
 static const int64_t END_AFTER_NS = 2 * NS_PER_S;
+static const int64_t RETRY_AFTER_NS = 1 * NS_PER_S;
 /* How long the application must have left the slot alone: so many times what a fetch takes, because a token that does
  * one thing at a time keeps the next call waiting for that long. */
 enum { QUIET_FETCHES = 8 };
@@ -39,7 +40,8 @@ struct demand {
     _Atomic int64_t read_ahead_ns; /* when one did last, 0: never */
     /* The thread's own: */
     unsigned calls_seen;
-    int64_t used_ns; /* when the application was seen to have used the slot */
+    int64_t used_ns;  /* when the application was seen to have used the slot */
+    int64_t after_ns; /* it is not served before */
 };
 
 static struct filler {
@@ -86,30 +88,32 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
             wait_ns = fill_session_begin(slot, &session);
         if (wait_ns != 0)
             return wait_ns;
-        more = source_fill(slot, pool, session, &rv);
+        more = source_fill(slot, session, &rv);
         fill_session_end(slot, rv);
         count_pool(slot);
+        if (rv != CKR_OK)
+            return RETRY_AFTER_NS;
     }
     return 0;
 }
 
-/* Serves all slots once. Returns when to do so again; *demanded says whether any was in demand. */
-static int64_t service_all(bool *demanded)
+/* Serves all slots once. Returns when to do so again; *served says whether any was. */
+static int64_t service_all(bool *served)
 {
     int64_t next_ns = INT64_MAX;
-    unsigned count = slots_count();
-    *demanded = false;
-    for (unsigned i = 0; i < count; i++) {
+    *served = false;
+    for (unsigned i = 0; i < slots_count(); i++) {
         struct demand *demand = &filler->demands[i];
-        if (!atomic_exchange(&demand->wanted, false))
-            continue;
-        int64_t wait_ns = service_slot(slot_at(i), demand);
-        *demanded = *demanded || wait_ns == 0;
-        if (wait_ns != 0) {
-            atomic_store(&demand->wanted, true);
-            wait_ns += clock_exact_ns();
-            next_ns = wait_ns < next_ns ? wait_ns : next_ns;
+        if (atomic_load(&demand->wanted) && demand->after_ns <= clock_exact_ns()) {
+            atomic_store(&demand->wanted, false);
+            int64_t wait_ns = service_slot(slot_at(i), demand);
+            *served = *served || wait_ns == 0;
+            if (wait_ns != 0)
+                atomic_store(&demand->wanted, true);
+            demand->after_ns = wait_ns != 0 ? clock_exact_ns() + wait_ns : 0;
         }
+        if (atomic_load(&demand->wanted) && demand->after_ns < next_ns)
+            next_ns = demand->after_ns;
     }
     return next_ns;
 }
@@ -135,10 +139,10 @@ static void *run(void *unused)
     bool goes_on = true;
     pthread_setname_np(pthread_self(), "p11-proxy-fill");
     while (goes_on) {
-        bool demanded;
-        int64_t next_ns = service_all(&demanded);
+        bool served;
+        int64_t next_ns = service_all(&served);
         int64_t now_ns = clock_exact_ns();
-        if (demanded)
+        if (served)
             end_ns = now_ns + END_AFTER_NS;
         bool ends = now_ns >= end_ns && fill_sessions_close();
         int64_t look_ns = now_ns < end_ns ? end_ns : now_ns + NS_PER_S;
@@ -283,12 +287,12 @@ bool filler_stop(void)
         pthread_join(filler->thread, NULL);
     atomic_store(&filler->state, THREAD_NONE);
     /* A draw that is on its way out may look at them. */
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < slots_count(); i++) {
         struct demand *demand = &filler->demands[i];
         atomic_store(&demand->wanted, false);
         atomic_store(&demand->lasting, false);
         atomic_store(&demand->read_ahead_ns, 0);
+        demand->after_ns = 0;
     }
     return was_permitted;
 }

@@ -71,8 +71,8 @@ static CK_RV record_health(struct slot *slot, const char *wrong, size_t len_byte
 
 /* A call for bytes that are tested, and after a first alarm another one, which decides. It is for a pool, whose bytes
  * are served through all lists. *took_ns: how long it lasted. */
-static CK_RV ask_and_test(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                          uint8_t *bytes, size_t len_bytes, int64_t *took_ns)
+static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bytes,
+                          size_t len_bytes, int64_t *took_ns)
 {
     CK_RV rv = CKR_DEVICE_ERROR;
     for (int tries = 0; tries < 2; tries++) {
@@ -84,7 +84,9 @@ static CK_RV ask_and_test(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
             return rv;
         sizing_accepted(slot, len_bytes, *took_ns);
         rv = record_health(
-            slot, SAFEGUARD(HEALTH) ? health_test(pool_health(pool), bytes, len_bytes) : NULL,
+            slot,
+            SAFEGUARD(HEALTH) ? health_test(pool_health(atomic_load(&slot->pool)), bytes, len_bytes)
+                              : NULL,
             len_bytes);
         if (rv == CKR_OK || atomic_load(&slot->health) == HEALTH_FAILED)
             return rv;
@@ -92,11 +94,12 @@ static CK_RV ask_and_test(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
     return rv;
 }
 
-/* One fetch for pool, of which up to len_bytes are the caller's. *asked_bytes is 0 if none is wanted. */
-static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
-                   size_t len_bytes, size_t *asked_bytes, size_t *got_bytes)
+/* One fetch for the slot's pool, of which up to len_bytes are the caller's. *asked_bytes is 0 if none is wanted. */
+static CK_RV fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
+                   size_t *asked_bytes, size_t *got_bytes)
 {
     struct sizes sizes = sizing_read(slot);
+    struct pool *pool = atomic_load(&slot->pool);
     struct pool_fetch fetch;
     int64_t took_ns;
     *asked_bytes = *got_bytes = 0;
@@ -104,7 +107,7 @@ static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE sessi
         !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, sizes.is_flat, &fetch))
         return CKR_OK;
     *asked_bytes = fetch.len_bytes;
-    CK_RV rv = ask_and_test(slot, pool, session, fetch.bytes, fetch.len_bytes, &took_ns);
+    CK_RV rv = ask_and_test(slot, session, fetch.bytes, fetch.len_bytes, &took_ns);
     PROBE(refill, slot->id, fetch.len_bytes, took_ns, rv);
     if (rv == CKR_OK)
         count_chunk(slot, sizing_read(slot).call_bytes);
@@ -113,8 +116,8 @@ static CK_RV fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE sessi
 }
 
 /* The request in calls of at most most_bytes, none smaller than least_bytes. */
-static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                          uint8_t *buf, size_t len_bytes, size_t most_bytes, size_t least_bytes)
+static CK_RV ask_in_calls(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                          size_t len_bytes, size_t most_bytes, size_t least_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
     int64_t took_ns;
@@ -123,7 +126,7 @@ static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
         size_t left = len_bytes - done;
         size_t step = left < most_bytes ? left : most_bytes;
         size_t asked_bytes = step > least_bytes ? step : least_bytes;
-        rv = ask_and_test(slot, pool, session, bytes, asked_bytes, &took_ns);
+        rv = ask_and_test(slot, session, bytes, asked_bytes, &took_ns);
         if (rv == CKR_OK)
             memcpy(buf + done, bytes, step);
         wipe_bytes(bytes, asked_bytes);
@@ -133,8 +136,8 @@ static CK_RV ask_in_calls(struct slot *slot, struct pool *pool, CK_SESSION_HANDL
 
 /* A request of that size failed, and a larger one with it or before. Looks for a size that works, from the largest
  * down; only once until something works again, so that a token that refuses all is not asked all for each request. */
-static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                               uint8_t *buf, size_t len_bytes)
+static CK_RV ask_in_other_size(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                               size_t len_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
     CK_RV rv = CKR_FUNCTION_FAILED;
@@ -144,7 +147,7 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
         if (rv == CKR_OK) {
             sizing_found(slot, size, len_bytes);
             /* The last one too: the token may refuse less. */
-            return ask_in_calls(slot, pool, session, buf, len_bytes, size, size);
+            return ask_in_calls(slot, session, buf, len_bytes, size, size);
         }
         sizing_failed(slot, size);
     }
@@ -152,34 +155,34 @@ static CK_RV ask_in_other_size(struct slot *slot, struct pool *pool, CK_SESSION_
 }
 
 /* The request without the pool: as it is, unless the token is known to refuse that. */
-static CK_RV ask_as_it_is(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session,
-                          uint8_t *buf, size_t len_bytes)
+static CK_RV ask_as_it_is(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
+                          size_t len_bytes)
 {
     struct sizes sizes = sizing_read(slot);
     size_t most_bytes = len_bytes < sizes.limit_bytes ? len_bytes : sizes.call_bytes;
-    CK_RV rv = ask_in_calls(slot, pool, session, buf, len_bytes, most_bytes, sizes.least_bytes);
+    CK_RV rv = ask_in_calls(slot, session, buf, len_bytes, most_bytes, sizes.least_bytes);
     if (rv == CKR_OK || atomic_load(&slot->health) != HEALTH_OK || is_about_state(rv))
         return rv;
     if (is_refused_to_all(rv))
         slot_invalidate(slot, SLOT_DEVICE_ERROR);
     else if (!sizes.is_failing) {
         sizing_failed(slot, len_bytes);
-        if (ask_in_other_size(slot, pool, session, buf, len_bytes) == CKR_OK)
+        if (ask_in_other_size(slot, session, buf, len_bytes) == CKR_OK)
             return CKR_OK;
     }
     sizing_pause(slot, rv);
     return rv;
 }
 
-CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SESSION_HANDLE session,
-                  uint8_t *buf, size_t len_bytes)
+CK_RV source_draw(struct slot *slot, bool reads_ahead, CK_SESSION_HANDLE session, uint8_t *buf,
+                  size_t len_bytes)
 {
     size_t done = 0, asked_bytes = 0, got_bytes = reads_ahead;
     CK_RV rv = CKR_OK;
     if (atomic_load(&slot->health) == HEALTH_FAILED)
         return CKR_DEVICE_ERROR;
     while (got_bytes != 0 && done < len_bytes) {
-        rv = fetch(slot, pool, session, buf + done, len_bytes - done, &asked_bytes, &got_bytes);
+        rv = fetch(slot, session, buf + done, len_bytes - done, &asked_bytes, &got_bytes);
         done += got_bytes;
     }
     if (rv != CKR_OK && atomic_load(&slot->health) == HEALTH_OK && !is_about_state(rv))
@@ -189,19 +192,19 @@ CK_RV source_draw(struct slot *slot, struct pool *pool, bool reads_ahead, CK_SES
     if (done < len_bytes)
         rv = atomic_load(&slot->health) == HEALTH_FAILED
                  ? CKR_DEVICE_ERROR
-                 : ask_as_it_is(slot, pool, session, buf + done, len_bytes - done);
+                 : ask_as_it_is(slot, session, buf + done, len_bytes - done);
     if (rv != CKR_OK)
         wipe_bytes(buf, len_bytes);
     return rv;
 }
 
-bool source_fill(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, CK_RV *rv)
+bool source_fill(struct slot *slot, CK_SESSION_HANDLE session, CK_RV *rv)
 {
     size_t asked_bytes, got_bytes;
     if (sizing_read(slot).call_bytes < LEAST_FILL_BYTES ||
         atomic_load(&slot->health) == HEALTH_FAILED)
         return false;
-    *rv = fetch(slot, pool, session, NULL, 0, &asked_bytes, &got_bytes);
+    *rv = fetch(slot, session, NULL, 0, &asked_bytes, &got_bytes);
     return asked_bytes != 0;
 }
 

@@ -75,8 +75,7 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
 
 void slots_invalidate(enum slot_event event)
 {
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         slot_invalidate(&state->slots[i], event);
 }
 
@@ -124,8 +123,7 @@ struct slot *slot_at(unsigned number)
 
 struct slot *slot_find(CK_SLOT_ID id)
 {
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         if (state->slots[i].id == id)
             return &state->slots[i];
     return NULL;
@@ -188,8 +186,7 @@ void slots_forget(void)
 {
     slots_invalidate(SLOT_FINALIZED);
     pthread_mutex_lock(&state->lock);
-    unsigned count = slots_count();
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < slots_count(); i++) {
         struct slot *slot = &state->slots[i];
         struct pool *pool = atomic_exchange(&slot->pool, NULL);
         if (pool != NULL)
