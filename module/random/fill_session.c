@@ -27,21 +27,53 @@ struct fill_session {
 
 /* A child finds all this zeroed: no session, no fork in progress. */
 static struct fill_sessions {
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock; /* guards all below, and what filler.c says */
     pthread_cond_t changed;
-    bool started;
+    bool is_prepared;     /* changed is */
     int64_t reopen_at_ns; /* the token was short of sessions: none is opened before */
     unsigned suspended;   /* calls, forks and exits in progress that must not meet the filler */
     const struct fill_session *at_work; /* the filler's thread is in the target for it, */
     pthread_t thread;                   /* and is this one; NULL: it is not */
     bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
     struct fill_session of[SLOTS_MAX];
-    struct fill_session making_thread; /* stands at_work while that is done */
 } * state;
 IN_WIPED_MEMORY(state, 1)
 
 _Atomic uint64_t *fill_session_bits;
 IN_WIPED_MEMORY(fill_session_bits, 1)
+
+void fill_lock(void)
+{
+    pthread_condattr_t clock;
+    pthread_mutex_lock(&state->lock);
+    if (state->is_prepared)
+        return;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&state->changed, &clock);
+    pthread_condattr_destroy(&clock);
+    state->is_prepared = true;
+}
+
+void fill_unlock(void)
+{
+    pthread_mutex_unlock(&state->lock);
+}
+
+bool fill_wait_locked(int64_t until_ns)
+{
+    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    int cancellation;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    int rc = pthread_cond_timedwait(&state->changed, &state->lock, &until);
+    pthread_setcancelstate(cancellation, &cancellation);
+    return rc == 0;
+}
+
+void fill_notify_locked(void)
+{
+    pthread_cond_broadcast(&state->changed);
+}
 
 static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
 {
@@ -52,7 +84,7 @@ static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
         if (state->of[i].handle != CK_INVALID_HANDLE)
             bits |= (uint64_t)1 << (state->of[i].handle & 63);
     atomic_store(fill_session_bits, bits);
-    pthread_cond_broadcast(&state->changed);
+    fill_notify_locked();
 }
 
 /* The slot's session with that handle, NULL if it is none of the filler's. */
@@ -66,40 +98,29 @@ static struct fill_session *find_locked(CK_SESSION_HANDLE handle)
 
 CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     bool is_ours = find_locked(handle) != NULL;
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     return is_ours ? CK_INVALID_HANDLE : handle;
 }
 
 void fill_session_was_lost(CK_SESSION_HANDLE handle)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     struct fill_session *s = find_locked(handle);
     if (s != NULL)
         set_locked(s, CK_INVALID_HANDLE);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }
 
 void fill_sessions_forget(void)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     for (unsigned i = 0; i < slots_count(); i++)
         state->of[i] = (struct fill_session){0};
     state->reopen_at_ns = 0;
     atomic_store(fill_session_bits, 0);
-    pthread_mutex_unlock(&state->lock);
-}
-
-/* Waits for a change; false if there is none until until_ns. */
-static bool wait_for_change_locked(int64_t until_ns)
-{
-    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
-    int cancellation;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-    int rc = pthread_cond_timedwait(&state->changed, &state->lock, &until);
-    pthread_setcancelstate(cancellation, &cancellation);
-    return rc == 0;
+    fill_unlock();
 }
 
 /* Waits until the thread is out of the target; false if it still is in it after wait_ns. The target may fork or exit
@@ -108,7 +129,7 @@ static bool is_out_within_locked(int64_t wait_ns)
 {
     int64_t until_ns = clock_exact_ns() + wait_ns;
     while (state->at_work != NULL && !pthread_equal(state->thread, pthread_self()))
-        if (!wait_for_change_locked(until_ns))
+        if (!fill_wait_locked(until_ns))
             return false;
     return true;
 }
@@ -126,52 +147,33 @@ static bool begin_work_locked(const struct fill_session *s)
 static void end_work_locked(void)
 {
     state->at_work = NULL;
-    pthread_cond_broadcast(&state->changed);
+    fill_notify_locked();
 }
 
 /* Nothing of ours stays locked until the fork is made: another handler may wait for a thread that calls us. */
 static void before_fork(void)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->suspended++;
     if (!state->was_waited_for)
         state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }
 
-int fill_sessions_start(pthread_cond_t *wake)
+int fill_sessions_start_locked(void)
 {
     static bool watches_forks; /* in a child too */
-    pthread_condattr_t clock;
-    pthread_mutex_lock(&state->lock);
-    if (!state->started) {
-        pthread_condattr_init(&clock);
-        pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        pthread_cond_init(&state->changed, &clock);
-        pthread_cond_init(wake, &clock);
-        pthread_condattr_destroy(&clock);
-        state->started = true;
-    }
     if (!watches_forks)
         watches_forks = pthread_atfork(before_fork, fill_session_resume, NULL) == 0;
-    int rc = !watches_forks ? ENOMEM : begin_work_locked(&state->making_thread) ? 0 : EBUSY;
-    pthread_mutex_unlock(&state->lock);
-    return rc;
-}
-
-void fill_sessions_started(void)
-{
-    pthread_mutex_lock(&state->lock);
-    end_work_locked();
-    pthread_mutex_unlock(&state->lock);
+    return !watches_forks ? ENOMEM : state->suspended != 0 ? EBUSY : 0;
 }
 
 void fill_sessions_at_exit(void)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->suspended++;
     is_out_within_locked(EXIT_WAIT_NS);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }
 
 /* A token that says how many sessions it has must have some to spare. */
@@ -197,12 +199,12 @@ static CK_RV open_session(const struct slot *slot, CK_SESSION_HANDLE *session, b
 int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
 {
     struct fill_session *s = &state->of[slot->number];
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
     bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
                (is_open || may_open_locked(slot)) && begin_work_locked(s);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     if (!may)
         return LOOK_AGAIN_AFTER_NS;
     if (is_open)
@@ -218,21 +220,21 @@ int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
                   slot->id, rv);
         return REOPEN_AFTER_NS;
     }
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     s->is_read_write = is_read_write;
     set_locked(s, *session);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     return 0;
 }
 
 void fill_session_end(struct slot *slot, CK_RV rv)
 {
     struct fill_session *s = &state->of[slot->number];
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     if (rv != CKR_OK && session_is_gone(rv))
         set_locked(s, CK_INVALID_HANDLE);
     end_work_locked();
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     slot_note_code(slot, rv);
 }
 
@@ -244,9 +246,9 @@ static bool close_locked(struct fill_session *s)
     if (session == CK_INVALID_HANDLE)
         return false;
     set_locked(s, CK_INVALID_HANDLE);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     bool is_gone = session_is_gone(target()->C_CloseSession(session));
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     if (!is_gone && s->handle == CK_INVALID_HANDLE)
         set_locked(s, session);
     return is_gone;
@@ -256,7 +258,7 @@ bool fill_sessions_close(void)
 {
     bool may = true;
     unsigned count = slots_count();
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     for (unsigned i = 0; i < count && may; i++) {
         may = begin_work_locked(&state->of[i]);
         if (may) {
@@ -264,7 +266,7 @@ bool fill_sessions_close(void)
             end_work_locked();
         }
     }
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     return may;
 }
 
@@ -277,7 +279,7 @@ static bool close_all_locked(const struct slot *slot)
     for (unsigned i = slot != NULL ? slot->number : 0; i < upto; i++) {
         struct fill_session *s = &state->of[i];
         while (state->at_work == s)
-            wait_for_change_locked(/* until_ns= */ INT64_MAX);
+            fill_wait_locked(/* until_ns= */ INT64_MAX);
         closed = close_locked(s) || closed;
     }
     return closed;
@@ -285,38 +287,37 @@ static bool close_all_locked(const struct slot *slot)
 
 void fill_session_suspend(const struct slot *slot)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->suspended++;
     close_all_locked(slot);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }
 
 void fill_session_resume(void)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->suspended--;
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }
 
 bool fill_sessions_release_all(void)
 {
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->reopen_at_ns = clock_exact_ns() + REOPEN_AFTER_NS;
     bool closed = close_all_locked(NULL);
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
     return closed;
 }
 
 void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_write)
 {
     const struct fill_session *s = &state->of[slot->number];
-    pthread_mutex_lock(&state->lock);
+    fill_lock();
     state->suspended++;
     int64_t until_ns = clock_exact_ns() + TRANSITION_WAIT_NS;
-    while (state->at_work == s && s->handle == CK_INVALID_HANDLE &&
-           wait_for_change_locked(until_ns))
+    while (state->at_work == s && s->handle == CK_INVALID_HANDLE && fill_wait_locked(until_ns))
         continue;
     *is_open = s->handle != CK_INVALID_HANDLE;
     *is_read_write = s->is_read_write;
-    pthread_mutex_unlock(&state->lock);
+    fill_unlock();
 }

@@ -11,7 +11,6 @@
 #ifndef P11_PROXY_FILL_SESSION_H
 #define P11_PROXY_FILL_SESSION_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,11 +66,17 @@ void fill_session_end(struct slot *slot, CK_RV rv);
  * end would run what the target keeps for each thread, while the target itself is being torn down. */
 bool fill_sessions_close(void);
 
-/* Before the thread is made: registers the fork handlers and, once in a process, sets *wake up for waits by
- * clock_exact_ns(). Returns 0, and a fork waits until _started(): the C library's lists of stacks are changed meanwhile,
- * and a child could make no thread with what it would find. Or EBUSY while the thread may not be in the target, or
- * ENOMEM. */
-int fill_sessions_start(pthread_cond_t *wake);
-void fill_sessions_started(void);
+/* Before the thread is made, with the lock held until it is: registers the fork handlers. Returns 0, or EBUSY while the
+ * thread may not be in the target, or ENOMEM. */
+int fill_sessions_start_locked(void);
+
+/* The lock of the filler's sessions and thread. A fork takes it before it is made, so it waits until a thread is made:
+ * the C library's lists of stacks are changed meanwhile, and a child could make no thread with what it would find. */
+void fill_lock(void);
+void fill_unlock(void);
+
+/* Waits for fill_notify_locked(), at the latest until until_ns of clock_exact_ns(): then false. */
+bool fill_wait_locked(int64_t until_ns);
+void fill_notify_locked(void);
 
 #endif

@@ -45,8 +45,7 @@ struct demand {
 };
 
 static struct filler {
-    pthread_mutex_t lock; /* guards thread and woken, and changes of state and permitted */
-    pthread_cond_t wake;
+    /* fill_lock() guards thread and woken, and changes of state and permitted. */
     pthread_t thread;
     bool woken;            /* a slot is in demand since the thread looked last */
     atomic_uint state;     /* enum thread_state */
@@ -121,15 +120,14 @@ static int64_t service_all(bool *served)
 /* Sleeps until a slot is in demand, at the latest until until_ns. Returns whether the thread is to go on. */
 static bool wait_for_demand(bool ends, int64_t until_ns)
 {
-    struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
-    pthread_mutex_lock(&filler->lock);
-    if (!ends && !filler->woken && atomic_load(&filler->permitted))
-        pthread_cond_timedwait(&filler->wake, &filler->lock, &until);
+    fill_lock();
+    while (!ends && !filler->woken && atomic_load(&filler->permitted) && fill_wait_locked(until_ns))
+        continue;
     bool goes_on = (!ends || filler->woken) && atomic_load(&filler->permitted);
     filler->woken = false;
     if (!goes_on && atomic_load(&filler->permitted))
         atomic_store(&filler->state, THREAD_ENDED);
-    pthread_mutex_unlock(&filler->lock);
+    fill_unlock();
     return goes_on;
 }
 
@@ -221,20 +219,18 @@ static void start(void)
 {
     int rc = 0;
     bool pins = pin(); /* with the loader's lock, so before ours */
-    pthread_mutex_lock(&filler->lock);
+    fill_lock();
     unsigned before = atomic_load(&filler->state);
     if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
         if (before == THREAD_ENDED)
             pthread_join(filler->thread, NULL);
-        rc = pins ? fill_sessions_start(&filler->wake) : ENOTSUP;
-        if (rc == 0) {
+        rc = pins ? fill_sessions_start_locked() : ENOTSUP;
+        if (rc == 0)
             rc = make_thread_locked();
-            fill_sessions_started();
-        }
         atomic_store(&filler->state, rc == 0 ? THREAD_RUNNING : THREAD_NONE);
         atomic_store(&filler->permitted, rc == 0 || rc == EBUSY);
     }
-    pthread_mutex_unlock(&filler->lock);
+    fill_unlock();
     if (rc != 0 && rc != EBUSY)
         log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
                   "no background thread, errno %d: pools are filled on the application's calls",
@@ -248,10 +244,10 @@ void filler_wants_fill(struct slot *slot)
     if (!atomic_load(&demand->lasting) || !atomic_load(&filler->permitted))
         return;
     if (!atomic_exchange(&demand->wanted, true)) {
-        pthread_mutex_lock(&filler->lock);
+        fill_lock();
         filler->woken = true;
-        pthread_cond_signal(&filler->wake);
-        pthread_mutex_unlock(&filler->lock);
+        fill_notify_locked();
+        fill_unlock();
     }
     if (atomic_load(&filler->state) != THREAD_RUNNING)
         start();
@@ -278,11 +274,11 @@ void filler_permit(bool permitted)
 
 bool filler_stop(void)
 {
-    pthread_mutex_lock(&filler->lock);
+    fill_lock();
     bool was_permitted = atomic_exchange(&filler->permitted, false);
     bool is_there = atomic_load(&filler->state) != THREAD_NONE;
-    pthread_cond_signal(&filler->wake);
-    pthread_mutex_unlock(&filler->lock);
+    fill_notify_locked();
+    fill_unlock();
     if (is_there)
         pthread_join(filler->thread, NULL);
     atomic_store(&filler->state, THREAD_NONE);
