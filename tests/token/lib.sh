@@ -75,6 +75,32 @@ skip_check() {
     printf 'ok %d - %s # SKIP %s\n' "$checks" "$1" "$2"
 }
 
+# exits CODE COMMAND...: what it prints on stdout is in $scratch/out, on stderr in $scratch/err.
+exits() {
+    local wanted=$1 code=0
+    shift
+    "$@" >"$scratch/out" 2>"$scratch/err" || code=$?
+    [[ $code == "$wanted" ]] && return
+    printf 'exit code %d, where %d would be right\n' "$code" "$wanted"
+    cat "$scratch/out" "$scratch/err"
+    return 1
+}
+
+# says CODE TEXT COMMAND...: exits with CODE and has TEXT in a line of stdout.
+says() {
+    local text=$2
+    exits "$1" "${@:3}" && { grep -F -- "$text" "$scratch/out" || { cat "$scratch/out" && false; }; }
+}
+
+# warns CODE TEXT COMMAND...: the same of stderr; complains: and nothing is on stdout.
+warns() {
+    local text=$2
+    exits "$1" "${@:3}" && grep -F -- "$text" "$scratch/err"
+}
+complains() {
+    warns "$@" && [[ ! -s $scratch/out ]]
+}
+
 # done_testing: the plan, and a code that says whether all went well.
 done_testing() {
     printf '1..%d\n' "$checks"

@@ -1,4 +1,4 @@
-# lib.sh - what every test of the tool needs besides a token: checks of output and exit code.
+# lib.sh - what every test of the tool needs besides a token: configurations, and checks of its output.
 # shellcheck shell=bash
 #
 # meson sets TOOL besides what tests/token/lib.sh wants.
@@ -21,32 +21,6 @@ with_target() {
 # contents: what the token has, and the configuration.
 contents() {
     find "$scratch/tokens" "$P11_PROXY_CONFIG" -type f -exec sha256sum {} + | sort
-}
-
-# exits CODE COMMAND...: what it prints on stdout is in $scratch/out, on stderr in $scratch/err.
-exits() {
-    local wanted=$1 code=0
-    shift
-    "$@" >"$scratch/out" 2>"$scratch/err" || code=$?
-    [[ $code == "$wanted" ]] && return
-    printf 'exit code %d, where %d would be right\n' "$code" "$wanted"
-    cat "$scratch/out" "$scratch/err"
-    return 1
-}
-
-# says CODE TEXT COMMAND...: exits with CODE and has TEXT in a line of stdout.
-says() {
-    local text=$2
-    exits "$1" "${@:3}" && { grep -F -- "$text" "$scratch/out" || { cat "$scratch/out" && false; }; }
-}
-
-# warns CODE TEXT COMMAND...: the same of stderr; complains: and nothing is on stdout.
-warns() {
-    local text=$2
-    exits "$1" "${@:3}" && grep -F -- "$text" "$scratch/err"
-}
-complains() {
-    warns "$@" && [[ ! -s $scratch/out ]]
 }
 
 # json CODE FILTER COMMAND...: stdout is JSON for which jq's filter is true.
