@@ -10,13 +10,14 @@
 
 enum {
     ANSWER_S = 30,
-    TOKENS_MOST = 64,
     TOKEN_ID_BYTES = 96 /* label, manufacturer, model and serial number, as CK_TOKEN_INFO begins */
 };
 
-/* For the child, which shares the answer's memory. */
-static struct registered *answer;
-static const char *asked_module, *asked_target;
+/* For the child. */
+struct question {
+    const char *module_path, *target;
+    struct registered *answer; /* in memory that it shares */
+};
 
 static bool is_file(CK_FUNCTION_LIST *module, const char *path)
 {
@@ -29,13 +30,13 @@ static bool is_file(CK_FUNCTION_LIST *module, const char *path)
 }
 
 /* The identities of the initialised tokens of a module. */
-static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_MOST])
+static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[SLOTS_MOST])
 {
-    CK_SLOT_ID slots[TOKENS_MOST];
-    CK_ULONG slot_count = TOKENS_MOST;
+    CK_SLOT_ID slots[SLOTS_MOST];
+    CK_ULONG slot_count = 0;
     size_t count = 0;
-    if (module == NULL || module->C_GetSlotList(CK_TRUE, slots, &slot_count) != CKR_OK)
-        return 0;
+    if (module != NULL)
+        token_slots(module, slots, &slot_count);
     for (CK_ULONG i = 0; i < slot_count; i++)
         count += module->C_GetTokenInfo(slots[i], &infos[count]) == CKR_OK &&
                  (infos[count].flags & CKF_TOKEN_INITIALIZED) != 0;
@@ -44,7 +45,7 @@ static size_t list_tokens(CK_FUNCTION_LIST *module, CK_TOKEN_INFO infos[TOKENS_M
 
 static bool has_one_of(CK_FUNCTION_LIST *module, const CK_TOKEN_INFO *wanted, size_t wanted_count)
 {
-    static CK_TOKEN_INFO infos[TOKENS_MOST];
+    static CK_TOKEN_INFO infos[SLOTS_MOST];
     size_t count = list_tokens(module, infos);
     for (size_t i = 0; i < count * wanted_count; i++) {
         if (memcmp(&infos[i / wanted_count], &wanted[i % wanted_count], TOKEN_ID_BYTES) == 0)
@@ -53,10 +54,12 @@ static bool has_one_of(CK_FUNCTION_LIST *module, const CK_TOKEN_INFO *wanted, si
     return false;
 }
 
-static void find(void)
+static void find(void *context)
 {
-    static CK_TOKEN_INFO wanted[TOKENS_MOST];
-    const char *path = asked_target != NULL ? asked_target : asked_module;
+    const struct question *asked = context;
+    struct registered *answer = asked->answer;
+    static CK_TOKEN_INFO wanted[SLOTS_MOST];
+    const char *path = asked->target != NULL ? asked->target : asked->module_path;
     CK_FUNCTION_LIST **modules, *reference = NULL;
     bool is_quiet = freopen("/dev/null", "w", stderr) != NULL &&
                     freopen("/dev/null", "w", stdout) != NULL &&
@@ -64,12 +67,12 @@ static void find(void)
     alarm(ANSWER_S);
     modules = is_quiet ? p11_kit_modules_load_and_initialize(0) : NULL;
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
-        answer->has_proxy |= is_file(modules[i], asked_module);
+        answer->has_proxy |= is_file(modules[i], asked->module_path);
         if (is_file(modules[i], path))
             reference = modules[i];
     }
     answer->is_module = reference != NULL;
-    if (reference == NULL && asked_target != NULL) {
+    if (reference == NULL && asked->target != NULL) {
         reference = p11_kit_module_load(path, 0);
         answer->is_module = reference != NULL;
         if (reference != NULL && p11_kit_module_initialize(reference) != CKR_OK)
@@ -77,7 +80,7 @@ static void find(void)
     }
     size_t wanted_count = list_tokens(reference, wanted);
     for (size_t i = 0; modules != NULL && modules[i] != NULL; i++) {
-        bool is_double = !is_file(modules[i], asked_module) &&
+        bool is_double = !is_file(modules[i], asked->module_path) &&
                          (modules[i] == reference || has_one_of(modules[i], wanted, wanted_count));
         if (is_double && answer->double_count < DOUBLES_MOST) {
             char *name = p11_kit_module_get_name(modules[i]);
@@ -89,10 +92,9 @@ static void find(void)
 
 bool registered_find(struct registered *registered, const char *module_path, const char *target)
 {
-    answer = shared_memory(sizeof *answer);
-    asked_module = module_path;
-    asked_target = target;
-    bool found = in_child(find) == 0;
+    struct registered *answer = shared_memory(sizeof *answer);
+    struct question question = {module_path, target, answer};
+    bool found = in_child(find, &question) == 0;
     *registered = found ? *answer : (struct registered){0};
     return found;
 }

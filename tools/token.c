@@ -56,6 +56,15 @@ int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved,
     return rv == CKR_OK ? 0 : -EINVAL;
 }
 
+CK_RV token_slots(CK_FUNCTION_LIST *list, CK_SLOT_ID slots[SLOTS_MOST], CK_ULONG *count)
+{
+    *count = SLOTS_MOST;
+    CK_RV rv = list->C_GetSlotList(CK_TRUE, slots, count);
+    if (rv != CKR_OK)
+        *count = 0;
+    return rv;
+}
+
 const char *token_code(CK_RV rv)
 {
     static char text[128];
@@ -83,7 +92,7 @@ void *shared_memory(size_t bytes)
     return memory;
 }
 
-int in_child(void (*work)(void))
+int in_child(void (*work)(void *), void *context)
 {
     enum { RETURNED = 111 }; /* is no code of a module that ends the process */
     int status = -1;
@@ -92,7 +101,7 @@ int in_child(void (*work)(void))
     child = fork();
     if (child == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
-        work();
+        work(context);
         _exit(RETURNED); /* without the module's exit handlers */
     }
     if (child < 0 || waitpid(child, &status, 0) != child || status == 0)

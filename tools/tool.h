@@ -97,6 +97,8 @@ void json_write(struct json_object *document);
 
 /* Modules of PKCS#11, as a small application has them. */
 
+enum { SLOTS_MOST = 64 };
+
 /* Whether a module is in use in this process, by whatever has loaded and initialised it. */
 bool token_is_started(const char *path);
 
@@ -106,6 +108,9 @@ bool token_is_started(const char *path);
  */
 int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
                 struct message *message);
+
+/* The slots with a token. *count is 0 if that fails. */
+CK_RV token_slots(CK_FUNCTION_LIST *list, CK_SLOT_ID slots[SLOTS_MOST], CK_ULONG *count);
 
 /* The number and p11-kit's words for it. Valid until the next call. */
 const char *token_code(CK_RV rv);
@@ -117,7 +122,7 @@ void token_text(char *out, const CK_UTF8CHAR *text, size_t bytes);
  * Runs work in a child process, because that is where foreign modules are loaded; what they print goes to
  * stderr. Returns 0 if it returned, else its wait status, or -1 if it exited with 0 or there can be no child.
  */
-int in_child(void (*work)(void));
+int in_child(void (*work)(void *), void *context);
 
 /* Zeroed memory that child processes share, until the program ends, which it does if there is none. */
 void *shared_memory(size_t bytes);

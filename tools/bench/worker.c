@@ -10,7 +10,6 @@
 #include "base/clock.h"
 
 enum {
-    SLOTS_MOST = 64,
     CLOCK_TRIES = 1000,
     BATCH_NS = 20 * 1000, /* calls are timed together until they take so long */
     BURST_DRAWS = 1000,
@@ -158,11 +157,11 @@ static void draw_figure(int index, bool counts)
 static void find_slot(void)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
-    CK_ULONG count = SLOTS_MOST;
+    CK_ULONG count;
     CK_BYTE bytes[16];
     const char *failed = "C_GetSlotList";
-    CK_RV failure = own.list->C_GetSlotList(CK_TRUE, slots, &count);
-    for (CK_ULONG i = 0, end = failure == CKR_OK ? count : 0; i < end; i++) {
+    CK_RV failure = token_slots(own.list, slots, &count);
+    for (CK_ULONG i = 0; i < count; i++) {
         CK_TOKEN_INFO info = {0};
         own.slot = slots[i];
         if (own.list->C_GetTokenInfo(own.slot, &info) != CKR_OK || (info.flags & CKF_RNG) == 0)
@@ -183,8 +182,9 @@ static void find_slot(void)
 }
 
 /* In a child. */
-static void measure_all(void)
+static void measure_all(void *context)
 {
+    (void)context;
     const struct config *config = bench.config;
     bool is_straight = own.way == STRAIGHT, locks;
     struct message message;
@@ -211,5 +211,5 @@ bool measure_round(enum way way, struct drawn *drawn)
     own.way = way;
     own.drawn = drawn;
     message_set(&drawn->message, "it ended the process that had loaded it");
-    return in_child(measure_all) == 0;
+    return in_child(measure_all, NULL) == 0;
 }

@@ -75,35 +75,40 @@ static const char *printed(void)
     return len > 0 ? text : "";
 }
 
-bool report_start(CK_FUNCTION_LIST **list, const char *what, const char *path, const char *reserved)
+/* In the child. */
+static void use_module(void *context)
 {
+    const struct checked_module *module = context;
+    CK_FUNCTION_LIST *list;
     struct message message;
     bool locks;
     setenv("P11_PROXY_LOG", "stderr error", /* overwrite= */ 1);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     report_stage("while it was loaded and started");
-    if (token_start(list, path, reserved, &locks, &message) == 0)
-        return true;
-    report_add(MARK_PROBLEM, what,
-               "the %s %s%s\n"
-               "correct what it says; ldd %s shows which libraries it does not find; a target's "
-               "manual, what else it needs: a daemon, a file, a variable, x-target-init",
-               what, message.text, printed(), path);
-    return false;
+    if (token_start(&list, module->path, module->reserved, &locks, &message) == 0) {
+        module->use(list);
+        list->C_Finalize(NULL);
+    } else
+        report_add(
+            MARK_PROBLEM, module->name,
+            "the %s %s%s\n"
+            "correct what it says; ldd %s shows which libraries it does not find; a target's "
+            "manual, what else it needs: a daemon, a file, a variable, x-target-init",
+            module->name, message.text, printed(), module->path);
 }
 
-void report_from_child(const char *about, void (*work)(void))
+void report_module(struct checked_module module)
 {
     output = memfd_create("output", MFD_CLOEXEC);
-    int status = in_child(work);
+    int status = in_child(use_module, &module);
     char how[64] = "ended the process";
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(how, sizeof how, "did not answer within %d s", STAGE_S);
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "crashed (%s)", strsignal(WTERMSIG(status)));
     if (status != 0)
-        report_add(MARK_PROBLEM, about,
+        report_add(MARK_PROBLEM, module.name,
                    "the module %s: %s%s\n"
                    "the same would happen in an application; ask the module's maker",
                    how, report->stage, printed());

@@ -13,18 +13,19 @@ void report_add(enum mark mark, const char *about, const char *format, ...)
 size_t report_problems(void);
 
 /*
- * Runs work in a child process. A module that crashes, ends the process or hangs becomes a
- * problem, with the stage that it was in.
+ * Starts a module in a child process, uses it there, and calls its C_Finalize. If it does not start, crashes,
+ * ends the process or hangs, that is a problem, with the stage that it was in.
  */
-void report_from_child(const char *about, void (*work)(void));
+struct checked_module {
+    const char *name; /* "target" or "proxy" */
+    const char *path;
+    const char *reserved; /* for pReserved, or NULL */
+    void (*use)(CK_FUNCTION_LIST *list);
+};
+void report_module(struct checked_module module);
 
 /* In such a child: what it does from now on. It has half a minute for that. */
 void report_stage(const char *stage);
-
-/* In such a child: loads and starts the module at path, which what names: "target" or "proxy". False if that
- * fails, which is a problem. */
-bool report_start(CK_FUNCTION_LIST **list, const char *what, const char *path,
-                  const char *reserved);
 
 /* What is looked at. */
 extern struct checked {
@@ -51,10 +52,6 @@ void check_machine(void);
 
 /* Whether p11-kit knows the proxy and, if there is no problem, its tokens by another module. */
 void check_p11_kit(void);
-
-/* Draws 32 bytes, again and again for a while, without a login. *mean_ns is how long that takes. Returns what
- * C_OpenSession or C_GenerateRandom answers. */
-CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, double *mean_ns);
 
 /* A file that a user other than root and this one can write or replace, and the command that takes
  * that right away. what names it in the sentence. */

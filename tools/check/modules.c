@@ -1,14 +1,17 @@
-/* target.c - the target's file, and the target as an application meets it: slots, tokens, random bytes. */
+/* modules.c - the target and the proxy as an application meets them: their files, slots, tokens, random bytes. */
 #include "check/check.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "counters/counters.h"
 
-enum { SLOTS_MOST = 64, DRAW_BYTES = 32 };
+enum { DRAW_BYTES = 32 };
 
-static const int64_t DRAW_NS = 10 * NS_PER_MS;
+/* Through the proxy long enough for a token of 20 ms to be asked for a few sizes. */
+static const int64_t TARGET_NS = 10 * NS_PER_MS, PROXY_NS = 300 * NS_PER_MS;
 
 static void report_library(CK_FUNCTION_LIST *list, const char *path)
 {
@@ -22,7 +25,9 @@ static void report_library(CK_FUNCTION_LIST *list, const char *path)
                info.libraryVersion.major, info.libraryVersion.minor, maker, path);
 }
 
-CK_RV check_draws(CK_FUNCTION_LIST *list, CK_SLOT_ID slot, int64_t for_ns, double *mean_ns)
+/* Draws again and again for a while, without a login. *mean_ns is how long that takes. Returns what C_OpenSession
+ * or C_GenerateRandom answers. */
+static CK_RV draw_for(int64_t for_ns, CK_FUNCTION_LIST *list, CK_SLOT_ID slot, double *mean_ns)
 {
     CK_SESSION_HANDLE session;
     CK_BYTE bytes[DRAW_BYTES];
@@ -63,7 +68,7 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
     }
     token_text(label, info.label, sizeof info.label);
     /* Without a login, because the tool has no PIN. */
-    rv = check_draws(list, slot, DRAW_NS, &mean_ns);
+    rv = draw_for(TARGET_NS, list, slot, &mean_ns);
     if ((info.flags & CKF_RNG) == 0)
         report_add(
             MARK_NOTE, "token",
@@ -88,8 +93,8 @@ static bool report_token(CK_FUNCTION_LIST *list, CK_SLOT_ID slot)
 static void report_slots(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
-    CK_ULONG count = SLOTS_MOST, usable = 0;
-    CK_RV rv = list->C_GetSlotList(CK_TRUE, slots, &count);
+    CK_ULONG count, usable = 0;
+    CK_RV rv = token_slots(list, slots, &count);
     if (rv != CKR_OK) {
         report_add(rv == CKR_BUFFER_TOO_SMALL ? MARK_NOTE : MARK_PROBLEM, "token",
                    "the slots cannot be looked at: C_GetSlotList answers %s", token_code(rv));
@@ -118,17 +123,12 @@ static void report_slots(CK_FUNCTION_LIST *list)
                    checked.config->target, slots[0]);
 }
 
-static void look(void)
+static void use_target(CK_FUNCTION_LIST *list)
 {
-    const struct config *config = checked.config;
-    CK_FUNCTION_LIST *list;
-    if (!report_start(&list, "target", config->target, config->target_init))
-        return;
     report_stage("after C_Initialize");
-    report_library(list, config->target);
+    report_library(list, checked.config->target);
     report_slots(list);
     report_stage("in C_Finalize");
-    list->C_Finalize(NULL);
 }
 
 void check_target(void)
@@ -148,6 +148,91 @@ void check_target(void)
     } else {
         /* Of the file, not of a link to it. */
         check_writers("target", "the target", realpath(target, real) != NULL ? real : target);
-        report_from_child("target", look);
+        report_module((struct checked_module){"target", target, config->target_init, use_target});
     }
+}
+
+static void report_distrust(const struct statistics_slot *slot)
+{
+    if (slot->trust != HEALTH_OK)
+        report_add(
+            MARK_PROBLEM, "token",
+            "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
+            "do not use its random bytes, nor keys that it generates; ask its maker",
+            slot->token, slot->trust == HEALTH_FAILED ? "fails" : "may fail soon");
+}
+
+static void use_proxy(CK_FUNCTION_LIST *list)
+{
+    CK_SLOT_ID slots[SLOTS_MOST] = {0};
+    CK_ULONG count;
+    struct counted_list own = {0};
+    double mean_ns;
+    report_add(MARK_OK, "proxy", "the proxy starts: %s", checked.module_path);
+    token_slots(list, slots, &count);
+    for (CK_ULONG i = 0; i < count; i++) {
+        report_stage("with a token through the proxy");
+        draw_for(PROXY_NS, list, slots[i], &mean_ns);
+    }
+    counters_add(&own, getpid());
+    /* A copy for a second target belongs to no package, so an upgrade leaves it as it is. */
+    if (own.strange > 0 ||
+        (own.count > 0 && strcmp(own.proxies[0].counters->version, VERSION) != 0))
+        report_add(MARK_NOTE, "proxy",
+                   "the proxy is of another version than this program, which is " VERSION ": %s\n"
+                   "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
+                   checked.module_path, checked.module_path);
+    for (size_t slot = 0; own.count > 0 && slot < own.proxies[0].counters->slot_count; slot++)
+        report_distrust(&own.proxies[0].counters->slots[slot]);
+    counters_free(&own);
+    report_stage("in the proxy's C_Finalize");
+}
+
+void check_proxy(void)
+{
+    const char *path = checked.module_path;
+    char real[PATH_MAX];
+    if (access(path, R_OK) != 0)
+        report_add(MARK_PROBLEM, "proxy",
+                   "the proxy is not there (%m): %s\n"
+                   "install it, or say where it is: --module PATH",
+                   path);
+    else if (is_link_to_other(path, real))
+        report_add(MARK_PROBLEM, "proxy",
+                   "%s is a link to %s: the loader takes both for one module, so a program that "
+                   "uses both gets one configuration for both\n"
+                   "replace the link by a copy: cp --remove-destination %s %s",
+                   path, real, real, path);
+    else if (report_problems() == 0) /* it would only report the same again */
+        report_module((struct checked_module){"proxy", path, NULL, use_proxy});
+}
+
+void check_p11_kit(void)
+{
+    struct registered registered;
+    char folder[PATH_MAX];
+    registered_folder(folder, &checked.places);
+    if (!registered_find(&registered, checked.module_path, /* target= */ NULL))
+        report_add(MARK_NOTE, "p11-kit",
+                   "the modules that p11-kit has registered cannot be listed: one of them crashes "
+                   "or hangs");
+    else if (!registered.has_proxy)
+        report_add(
+            MARK_OK, "p11-kit",
+            "p11-kit does not load the proxy into this program; applications can be pointed "
+            "at %s\n"
+            "p11-proxy setup registers it for all; if it is registered, its enable-in: names "
+            "other programs, or p11-kit reads other folders than %s and %s",
+            checked.module_path, checked.places.package_modules, checked.places.system_modules);
+    else if (report_problems() > 0)
+        return;
+    else if (registered.double_count == 0)
+        report_add(MARK_OK, "p11-kit",
+                   "p11-kit gives programs the proxy, and no token of it through another module");
+    for (size_t i = 0; i < registered.double_count; i++)
+        report_add(MARK_NOTE, "p11-kit",
+                   "p11-kit has a token of the target by another module too (%s), so programs see "
+                   "it twice\n"
+                   "add the line enable-in: nothing to %s/%s.module, which may be a new file",
+                   registered.doubles[i], folder, registered.doubles[i]);
 }
