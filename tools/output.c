@@ -44,7 +44,7 @@ void put_plain(FILE *out, const char *text)
     free(copy);
 }
 
-void say(const char *format, ...)
+int say(const char *format, ...)
 {
     va_list arguments;
     char *text = NULL;
@@ -56,6 +56,7 @@ void say(const char *format, ...)
     putc('\n', stderr);
     if (len >= 0)
         free(text);
+    return EXIT_BAD;
 }
 
 struct json_object *json_text(const char *text)

@@ -27,8 +27,7 @@ static struct {
 
 static void complain(const char *what, const char *path)
 {
-    say("%s: %s", what, path);
-    setup.code = EXIT_BAD;
+    setup.code = say("%s: %s", what, path);
 }
 
 /* Whether the text is what setup writes, with no line more. */

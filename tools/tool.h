@@ -74,8 +74,8 @@ bool is_link_to_other(const char *path, char real[PATH_MAX]);
  * reader that has closed its end is no error. */
 int end_of_output(int code);
 
-/* A message on stderr: the command's name, and the text as put_plain() writes it. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A message on stderr: the command's name, and the text as put_plain() writes it. Returns EXIT_BAD. */
+int say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Writes text with '?' in place of what a terminal would act upon, and of what is no UTF-8. */
 void put_plain(FILE *out, const char *text);

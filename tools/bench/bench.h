@@ -8,7 +8,7 @@ enum { THREADS_MOST = 256 };
 
 /* What is asked for. */
 extern struct bench {
-    const struct config *config;
+    struct config *config;      /* until the program ends */
     char module_path[PATH_MAX]; /* of the proxy, absolute */
     unsigned long seconds;
     const char *plot; /* a path; NULL: none */
@@ -50,12 +50,5 @@ struct drawn {
 /* Measures each figure once, in a process of its own, and adds that to *drawn, in memory that it shares. False,
  * with drawn->message, if that process ended early. */
 bool measure_round(enum way way, struct drawn *drawn);
-
-/* These print what was measured. */
-void print_text(const struct drawn drawn[WAYS]);
-void print_json(const struct drawn drawn[WAYS]);
-
-/* Writes a program for gnuplot that draws the latencies of both. False, with errno, if it cannot be written. */
-bool plot_write(const struct drawn drawn[WAYS]);
 
 #endif

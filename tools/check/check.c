@@ -172,10 +172,8 @@ static int run(void)
              is_absolute ? "" : "/", request.module_path);
     config_places_default(&checked.places, checked.module_path);
     checked.config = config_read(&checked.places);
-    if (checked.config == NULL) {
-        say("out of memory");
-        return EXIT_BAD;
-    }
+    if (checked.config == NULL)
+        return say("out of memory");
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++)
         subjects[i]();
     if (request.json)
