@@ -143,34 +143,28 @@ static void undo(void)
     globfree(&matches);
 }
 
-static void prepare(const char *module_path)
-{
-    config_places_default(&setup.places, module_path);
-    if (realpath(module_path, setup.module_path) == NULL)
-        complain("the proxy is not there; --module says where it is", module_path);
-    else if (is_link_to_other(module_path, setup.module_path))
-        complain("for another target the proxy has to be a copy, and this is a link", module_path);
-    else {
-        const char *name = strrchr(setup.module_path, '/') + 1, *end = strstr(name, ".so");
-        int len = (int)(end != NULL && end[3] == '\0' ? end - name : (ptrdiff_t)strlen(name));
-        snprintf(setup.name, sizeof setup.name, "%.*s.module", len, name);
-    }
-    snprintf(setup.mark, sizeof setup.mark,
-             "# Written by p11-proxy setup for %s. p11-proxy setup --undo removes it.\n",
-             setup.name);
-    registered_folder(setup.folder, &setup.places);
-}
-
 static int run(void)
 {
     char **targets = request.arguments;
+    const char *path = request.module_path;
     if (setup.undoes ? targets[0] != NULL : targets[0] == NULL || targets[1] != NULL)
         usage_error(setup.undoes ? "--undo takes no target" : "it takes one target");
+    if (realpath(path, setup.module_path) == NULL)
+        return say("the proxy is not there; --module says where it is: %s", path);
+    if (is_link_to_other(path, setup.module_path))
+        return say("for another target the proxy has to be a copy, and this is a link: %s", path);
+    const char *name = strrchr(setup.module_path, '/') + 1, *end = strstr(name, ".so");
+    int len = (int)(end != NULL && end[3] == '\0' ? end - name : (ptrdiff_t)strlen(name));
+    snprintf(setup.name, sizeof setup.name, "%.*s.module", len, name);
+    snprintf(setup.mark, sizeof setup.mark,
+             "# Written by p11-proxy setup for %s. p11-proxy setup --undo removes it.\n",
+             setup.name);
+    config_places_default(&setup.places, path);
+    registered_folder(setup.folder, &setup.places);
     umask(S_IWGRP | S_IWOTH); /* all users have to read what is written */
-    prepare(request.module_path);
-    if (setup.code == EXIT_FINE && setup.undoes)
+    if (setup.undoes)
         undo();
-    else if (setup.code == EXIT_FINE)
+    else
         set_up(targets[0]);
     return end_of_output(setup.code);
 }

@@ -2,7 +2,6 @@
 #include "tool.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <p11-kit/p11-kit.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,37 +22,31 @@ bool token_is_started(const char *path)
     return get != NULL && get(&list) == CKR_OK && list->C_GetInfo(&info) == CKR_OK;
 }
 
-static int load(CK_FUNCTION_LIST **list, const char *path, struct message *message)
+bool token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
+                 struct message *message)
 {
+    CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        message_set(message, "cannot be loaded: %s", dlerror());
-        return -EINVAL;
-    }
-    token_get_list *get = (token_get_list *)dlsym(handle, "C_GetFunctionList");
-    if (get == NULL) {
-        message_set(message, "is no PKCS#11 module: it has no C_GetFunctionList");
-        return -EINVAL;
-    }
+    token_get_list *get =
+        handle != NULL ? (token_get_list *)dlsym(handle, "C_GetFunctionList") : NULL;
     *list = NULL;
+    if (handle == NULL)
+        message_set(message, "cannot be loaded: %s", dlerror());
+    else if (get == NULL)
+        message_set(message, "is no PKCS#11 module: it has no C_GetFunctionList");
+    if (get == NULL)
+        return false;
     CK_RV rv = get(list);
     message_set(message, "is not usable: C_GetFunctionList answers %s", token_code(rv));
-    return rv == CKR_OK && *list != NULL ? 0 : -EINVAL;
-}
-
-int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
-                struct message *message)
-{
-    if (load(list, path, message) != 0)
-        return -EINVAL;
-    CK_C_INITIALIZE_ARGS args = {.flags = CKF_OS_LOCKING_OK, .pReserved = (void *)reserved};
-    CK_RV rv = (*list)->C_Initialize(&args);
+    if (rv != CKR_OK || *list == NULL)
+        return false;
+    rv = (*list)->C_Initialize(&args);
     *locks = rv != CKR_CANT_LOCK;
     args.flags = 0;
     if (!*locks)
         rv = (*list)->C_Initialize(&args);
     message_set(message, "does not start: C_Initialize answers %s", token_code(rv));
-    return rv == CKR_OK ? 0 : -EINVAL;
+    return rv == CKR_OK;
 }
 
 CK_RV token_slots(CK_FUNCTION_LIST *list, CK_SLOT_ID slots[SLOTS_MOST], CK_ULONG *count)

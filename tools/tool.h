@@ -104,10 +104,10 @@ bool token_is_started(const char *path);
 
 /*
  * Loads the module at path, for good, and initialises it, for threads if it can, with reserved (may be NULL) in
- * pReserved. *locks is whether it can. 0, or -EINVAL with a message that says why not.
+ * pReserved. *locks is whether it can. False, with a message that says why, if it does not start.
  */
-int token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
-                struct message *message);
+bool token_start(CK_FUNCTION_LIST **list, const char *path, const char *reserved, bool *locks,
+                 struct message *message);
 
 /* The slots with a token. *count is 0 if that fails. */
 CK_RV token_slots(CK_FUNCTION_LIST *list, CK_SLOT_ID slots[SLOTS_MOST], CK_ULONG *count);

@@ -188,8 +188,8 @@ static void measure_all(void *context)
     const struct config *config = bench.config;
     bool is_straight = own.way == STRAIGHT, locks;
     struct message message;
-    if (token_start(&own.list, is_straight ? config->target : bench.module_path,
-                    is_straight ? config->target_init : NULL, &locks, &message) != 0)
+    if (!token_start(&own.list, is_straight ? config->target : bench.module_path,
+                     is_straight ? config->target_init : NULL, &locks, &message))
         give_up("%s", message.text);
     if (!locks && figures[FIGURE_LOAD].threads > 1)
         give_up("it does not work with several threads");

@@ -86,7 +86,7 @@ static void use_module(void *context)
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     report_stage("while it was loaded and started");
-    if (token_start(&list, module->path, module->reserved, &locks, &message) == 0) {
+    if (token_start(&list, module->path, module->reserved, &locks, &message)) {
         module->use(list);
         list->C_Finalize(NULL);
     } else
