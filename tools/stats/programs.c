@@ -5,7 +5,6 @@
  */
 #include "stats/stats.h"
 
-#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,7 +12,10 @@
 #include "policy/tables.h"
 #include "tool.h"
 
-enum { LABELS_BYTES = 8192 }; /* twice as many as all texts of a sample have */
+enum {
+    MECHANISM_BYTES = 64,
+    LABELS_BYTES = 8192 /* twice as many as all texts of a sample have */
+};
 
 struct labels {
     char text[LABELS_BYTES];
@@ -26,11 +28,6 @@ const char *stats_policy_word(const struct statistics *counters)
                                                  : "none";
 }
 
-const char *stats_mechanism(uint64_t mechanism, char text[MECHANISM_BYTES])
-{
-    return mechanism == NO_MECHANISM ? "key" : mechanism_name(mechanism, text, MECHANISM_BYTES);
-}
-
 /* What is made: JSON's processes, and the samples. */
 static struct json_object *processes, *families;
 
@@ -39,26 +36,26 @@ static struct json_object *number(uint64_t value)
     return json_object_new_uint64(value);
 }
 
-static void add_to(struct json_object *object, const char *array_name, struct json_object *item)
+/* A text is plain, so JSON escapes of it what OpenMetrics does: quotes and backslashes. */
+static void add_label(struct labels *labels, const char *name, struct json_object *value)
 {
-    json_object_array_add(json_object_object_get(object, array_name), item);
-}
-
-/* The text is plain, so JSON escapes of it what OpenMetrics does: quotes and backslashes. */
-static void add_label(struct labels *labels, const char *name, const char *value)
-{
-    struct json_object *text = json_object_new_string(value);
     size_t len = strlen(labels->text);
-    snprintf(labels->text + len, sizeof labels->text - len, "%s%s=%s", len > 0 ? "," : "", name,
-             json_object_to_json_string_ext(text, JSON_C_TO_STRING_NOSLASHESCAPE));
-    json_object_put(text);
+    const char *mark = json_object_is_type(value, json_type_string) ? "" : "\"";
+    const char *text = json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE);
+    if (json_object_is_type(value, json_type_boolean))
+        text = json_object_get_boolean(value) ? "on" : "off";
+    if (value == NULL)
+        text = "key"; /* that was refused, and no mechanism */
+    snprintf(labels->text + len, sizeof labels->text - len, "%s%s=%s%s%s", len > 0 ? "," : "", name,
+             mark, text, mark);
 }
 
-static void add_number_label(struct labels *labels, const char *name, uint64_t value)
+/* A member of the object that is a label, too. */
+static void add_member(struct json_object *object, struct labels *labels, const char *name,
+                       struct json_object *value)
 {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    add_label(labels, name, text);
+    json_add(object, name, value);
+    add_label(labels, name, value);
 }
 
 static void add_sample(const char *name, const struct labels *labels, struct json_object *value)
@@ -91,87 +88,69 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
 {
     struct json_object *object = json_object_new_object();
     struct json_object *drops = json_object_new_object();
-    json_add(object, "slot", number(slot->id));
-    json_add(object, "token", json_text(slot->token));
-    add_number_label(&labels, "slot", slot->id);
-    add_label(&labels, "token", slot->token);
+    add_member(object, &labels, "slot", number(slot->id));
+    add_member(object, &labels, "token", json_text(slot->token));
     add_rows(object, &labels, statistics_slot_rows, slot);
     json_add(object, "drops", drops);
     for (unsigned i = 0; i < POOL_DROP_CAUSES; i++) {
         struct labels of_drop = labels;
-        add_label(&of_drop, "cause", statistics_drop_words[i]);
+        struct json_object *cause = json_text(statistics_drop_words[i]);
+        add_label(&of_drop, "cause", cause);
+        json_object_put(cause);
         json_add(drops, statistics_drop_words[i], number(slot->drops[i]));
         add_sample("drops", &of_drop, number(slot->drops[i]));
     }
     return object;
 }
 
-/* mechanism and mechanism_number are null for NO_MECHANISM. */
 static struct json_object *add_refusal(struct labels labels,
                                        const struct statistics_refusal *refusal)
 {
     struct json_object *object = json_object_new_object();
     bool any = refusal->mechanism != NO_MECHANISM;
     char text[MECHANISM_BYTES];
-    const char *name = stats_mechanism(refusal->mechanism, text);
-    json_add(object, "mechanism", any ? json_text(name) : NULL);
+    const char *name = mechanism_name(refusal->mechanism, text, sizeof text);
+    add_member(object, &labels, "mechanism", any ? json_text(name) : NULL);
     json_add(object, "mechanism_number", any ? number(refusal->mechanism) : NULL);
-    json_add(object, "rule", json_text(refusal->rule));
-    json_add(object, "file", json_text(refusal->file));
-    json_add(object, "line", number(refusal->line));
+    add_member(object, &labels, "rule", json_text(refusal->rule));
+    add_member(object, &labels, "file", json_text(refusal->file));
+    add_member(object, &labels, "line", number(refusal->line));
     json_add(object, "times", number(refusal->times));
-    add_label(&labels, "mechanism", name);
-    add_label(&labels, "rule", refusal->rule);
-    add_label(&labels, "file", refusal->file);
-    add_number_label(&labels, "line", refusal->line);
     add_sample("refusals", &labels, number(refusal->times));
     return object;
-}
-
-/* A word or a flag of the process, which is a label of p11_proxy_info. */
-static void add_word(struct json_object *object, struct labels *info, const char *name,
-                     const char *word)
-{
-    json_add(object, name, json_text(word));
-    add_label(info, name, word);
-}
-
-static void add_flag(struct json_object *object, struct labels *info, const char *name, bool is)
-{
-    json_add(object, name, json_object_new_boolean(is));
-    add_label(info, name, is ? "on" : "off");
 }
 
 static void add_proxy(const struct counted_proxy *proxy)
 {
     const struct statistics *counters = proxy->counters;
-    bool mixes = (counters->flags & STATISTICS_MIX_KERNEL) != 0;
+    uint64_t flags = counters->flags;
     struct json_object *object = json_object_new_object();
+    struct json_object *slots = json_object_new_array(), *refusals = json_object_new_array();
     struct labels own = {""}, labels;
     json_object_array_add(processes, object);
-    json_add(object, "pid", number((uint64_t)proxy->pid));
-    add_number_label(&own, "pid", (uint64_t)proxy->pid);
-    add_word(object, &own, "program", proxy->program);
-    add_word(object, &own, "module", counters->module);
+    add_member(object, &own, "pid", number((uint64_t)proxy->pid));
+    add_member(object, &own, "program", json_text(proxy->program));
+    add_member(object, &own, "module", json_text(counters->module));
     labels = own;
-    add_word(object, &labels, "target", counters->target);
-    add_word(object, &labels, "version", counters->version);
-    add_flag(object, &labels, "pool", counters->flags & STATISTICS_POOL);
-    add_flag(object, &labels, "thread", counters->flags & STATISTICS_THREAD);
-    add_word(object, &labels, "mix", mixes ? "kernel" : "none");
-    add_word(object, &labels, "policy", stats_policy_word(counters));
+    add_member(object, &labels, "target", json_text(counters->target));
+    add_member(object, &labels, "version", json_text(counters->version));
+    add_member(object, &labels, "pool", json_object_new_boolean((flags & STATISTICS_POOL) != 0));
+    add_member(object, &labels, "thread",
+               json_object_new_boolean((flags & STATISTICS_THREAD) != 0));
+    add_member(object, &labels, "mix",
+               json_text(flags & STATISTICS_MIX_KERNEL ? "kernel" : "none"));
+    add_member(object, &labels, "policy", json_text(stats_policy_word(counters)));
     add_sample("info", &labels, number(1));
     add_rows(object, &own, statistics_process_rows, counters);
 
-    json_add(object, "slots", json_object_new_array());
+    json_add(object, "slots", slots);
     for (uint64_t i = 0; i < counters->slot_count; i++)
-        add_to(object, "slots", add_slot(own, &counters->slots[i]));
-
-    json_add(object, "refusals", json_object_new_array());
+        json_object_array_add(slots, add_slot(own, &counters->slots[i]));
+    json_add(object, "refusals", refusals);
     labels = own;
-    add_label(&labels, "policy", stats_policy_word(counters));
+    add_label(&labels, "policy", json_object_object_get(object, "policy"));
     for (uint64_t i = 0; i < counters->refusal_count; i++)
-        add_to(object, "refusals", add_refusal(labels, &counters->refusals[i]));
+        json_object_array_add(refusals, add_refusal(labels, &counters->refusals[i]));
 }
 
 static void make(const struct counted_list *list)

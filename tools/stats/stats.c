@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "policy/tables.h"
+
 #define DRAW_ANEW "\033[H\033[2J" /* at the top of an empty screen */
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
@@ -100,12 +102,13 @@ static const char *refused_word(const struct statistics *counters)
 
 static void put_refusals(const struct statistics *counters)
 {
-    char name[MECHANISM_BYTES];
+    char name[64];
     if (counters->refusal_count > 0)
         printf("  %s\n", refused_word(counters));
     for (uint64_t i = 0; i < counters->refusal_count; i++) {
         const struct statistics_refusal *refusal = &counters->refusals[i];
-        put_label(stats_mechanism(refusal->mechanism, name));
+        bool any = refusal->mechanism != NO_MECHANISM;
+        put_label(any ? mechanism_name(refusal->mechanism, name, sizeof name) : "key");
         put_number(refusal->times);
         printf("   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
                statistic_read(&refusal->line));
