@@ -7,6 +7,7 @@
  * order. Watched on line: no word twice, in any process; no zero word; nothing in the buffer after an error; no call
  * that the initialisation did not allow; no code that the target has not said; no call that lasts longer than its bound.
  */
+#include "base/clock.h"
 #include "fixture.h"
 
 #include <pthread.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -61,9 +61,7 @@ static uint64_t next(uint64_t *state, uint64_t upto)
 
 static int64_t now_ms(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_exact_ns() / NS_PER_MS;
 }
 
 /* The first that is found is kept. */
@@ -376,9 +374,7 @@ static unsigned long long number_in(const char *variable, unsigned long long oth
 int main(void)
 {
     char times[16];
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    seed = number_in("CHAOS_SEED", (unsigned long long)now.tv_nsec);
+    seed = number_in("CHAOS_SEED", (unsigned long long)clock_exact_ns() % NS_PER_S);
     seconds = (int)number_in("CHAOS_SECONDS", getenv("TESTS_LONG") != NULL ? 3600 : 30);
     snprintf(times, sizeof times, "%d", 1 + seconds / HANG_S * 2);
     setenv("CK_TIMEOUT_MULTIPLIER", times, 1);

@@ -3,10 +3,7 @@
  * The input is four bytes of a mechanism's number, little-endian, and its parameter. Where the parameter has
  * a pointer to another mechanism, one is put there that is made of the same input.
  */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "fuzz.h"
 #include "guard/guard.h"
 #include "state/memory.h"
 
@@ -30,24 +27,6 @@ struct slot *session_slot(CK_SESSION_HANDLE handle)
 {
     (void)handle;
     return NULL;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-/* Memory of exactly that size, so that a read beyond it is seen. Never NULL. */
-static void *exactly(const void *bytes, size_t len_bytes)
-{
-    void *copy = malloc(len_bytes != 0 ? len_bytes : 1);
-    must(copy != NULL);
-    if (len_bytes != 0)
-        memcpy(copy, bytes, len_bytes);
-    return copy;
 }
 
 static const struct member {

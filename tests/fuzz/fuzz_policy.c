@@ -1,25 +1,16 @@
 /* fuzz_policy.c - any text as an inline list, or with AS_FILE any bytes as a list file. */
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "policy/policy.h"
-
-/* What must not be, whatever came. */
-static void fuzz_must(int holds)
-{
-    if (!holds)
-        abort();
-}
 
 static size_t warnings;
 
 static void fuzz_warning(const char *message)
 {
-    fuzz_must(strlen(message) < 1024);
+    must(strlen(message) < 1024);
     warnings++;
 }
 
@@ -33,26 +24,26 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
     sources->warn = fuzz_warning;
     error.text[0] = '\0';
     int rc = policy_compile(&policy, sources, &error);
-    fuzz_must(warnings <= POLICY_WARNINGS_MAX + 1);
+    must(warnings <= POLICY_WARNINGS_MAX + 1);
     if (rc != 0) {
-        fuzz_must(rc < 0 && !policy && error.text[0] != '\0');
+        must(rc < 0 && !policy && error.text[0] != '\0');
         return;
     }
     /* What came is a list, so it is also a name, a key's parameters and data. */
-    fuzz_must(policy != NULL || sources->file.text == NULL);
+    must(policy != NULL || sources->file.text == NULL);
     for (size_t i = 0; i < mechanism_count; i++) {
         uint64_t number = mechanisms[i].number, min = policy_min_key_bits(policy, number);
         struct key_info key = key_info_of(key_type_find(number % 80));
         key.bits = size;
-        fuzz_must(min == 0 || policy_looks_at_keys_of(policy, NO_MECHANISM));
-        fuzz_must(policy_mechanism(policy, number, USE_SIGN) == NULL ||
-                  policy_denied_uses(policy, number) != 0);
+        must(min == 0 || policy_looks_at_keys_of(policy, NO_MECHANISM));
+        must(policy_mechanism(policy, number, USE_SIGN) == NULL ||
+             policy_denied_uses(policy, number) != 0);
         (void)policy_key(policy, number, &key, NULL);
     }
     static struct policy_answer answer;
     for (size_t i = 0; policy_rule(policy, i); i++) {
         (void)policy_name(policy, policy_rule(policy, i)->text);
-        fuzz_must(policy_ask(policy, policy_rule(policy, i)->text, &answer) == 0);
+        must(policy_ask(policy, policy_rule(policy, i)->text, &answer) == 0);
     }
     struct key_info key = key_info_of(key_type_find(3));
     key_info_params(&key, data, size);
@@ -62,16 +53,14 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
-    fuzz_must(out != NULL);
+    must(out != NULL);
     policy_print(policy, out);
     fclose(out);
     for (size_t i = 0; i < len; i++)
-        fuzz_must(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
+        must(text[i] == '\n' || (text[i] >= ' ' && text[i] <= '~'));
     free(text);
     policy_free(policy);
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -79,21 +68,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifdef AS_FILE
     char path[64];
     int fd = memfd_create("list", MFD_CLOEXEC);
-
-    if (fd < 0 || write(fd, data, size) != (ssize_t)size)
-        abort();
+    must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     sources.file = (struct policy_rule){path, "fuzz", "file", 1, NULL};
     fuzz_policy(&sources, data, size);
     close(fd);
 #else
-    char *list = calloc(1, size + 1);
-
-    if (list == NULL)
-        return 0;
-    memcpy(list, data, size);
+    char *list = strndup((const char *)data, size);
     sources.list = (struct policy_rule){list, "fuzz", NULL, 1, NULL};
-    fuzz_policy(&sources, list, size);
+    fuzz_policy(&sources, data, size);
     free(list);
 #endif
     return 0;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "../targets/words.h"
 
@@ -20,19 +22,11 @@ struct pool_line lines[POOL_LINES];
 static _Atomic uint64_t words_made;
 static _Atomic uint8_t served[WORDS_MOST];
 
-int __real_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __real_clock_getres(clockid_t clock, struct timespec *step);
-int __wrap_clock_getres(clockid_t clock, struct timespec *step);
-int __real_sched_yield(void);
-int __wrap_sched_yield(void);
-int __real_madvise(void *memory, size_t len_bytes, int advice);
-int __wrap_madvise(void *memory, size_t len_bytes, int advice);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+/* In place of libc's. */
+int clock_gettime(clockid_t clock, struct timespec *now)
 {
     if (clock != CLOCK_MONOTONIC_COARSE && clock != CLOCK_REALTIME_COARSE)
-        return __real_clock_gettime(clock, now);
+        return (int)syscall(SYS_clock_gettime, clock, now);
     if (looks_before_pause != 0 && --looks_before_pause == 0)
         now_ns += PAUSE_NS;
     int64_t ns = now_ns + (clock == CLOCK_REALTIME_COARSE ? wall_ahead_ns : 0);
@@ -40,22 +34,22 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
     return 0;
 }
 
-int __wrap_clock_getres(clockid_t clock, struct timespec *step)
+int clock_getres(clockid_t clock, struct timespec *step)
 {
     *step = (struct timespec){.tv_nsec = (long)TICK_NS};
-    return clock == CLOCK_MONOTONIC_COARSE ? 0 : __real_clock_getres(clock, step);
+    return clock == CLOCK_MONOTONIC_COARSE ? 0 : (int)syscall(SYS_clock_getres, clock, step);
 }
 
-int __wrap_sched_yield(void)
+int sched_yield(void)
 {
     yielded = true;
-    return __real_sched_yield();
+    return (int)syscall(SYS_sched_yield);
 }
 
-int __wrap_madvise(void *memory, size_t len_bytes, int advice)
+int madvise(void *memory, size_t len_bytes, int advice)
 {
     if (madvise_answer == 0)
-        return __real_madvise(memory, len_bytes, advice);
+        return (int)syscall(SYS_madvise, memory, len_bytes, advice);
     errno = EINVAL;
     return madvise_answer < 0 ? -1 : 0;
 }

@@ -13,9 +13,9 @@
 enum { KIB = 1024, CAPACITY = 64 * KIB, WORDS_MOST = 1 << 24 };
 
 static const int64_t MAX_AGE_NS = 10 * NS_PER_S;
-static const int64_t TICK_NS = 4 * NS_PER_MS; /* as the wrapped clock_getres() says */
+static const int64_t TICK_NS = 4 * NS_PER_MS; /* as clock_getres() says */
 
-/* The program is linked with --wrap for these. The coarse clocks stand still unless the test moves them. */
+/* What the fixture does in place of libc. The coarse clocks stand still unless the test moves them. */
 extern _Atomic int64_t now_ns, wall_ahead_ns;
 extern unsigned looks_before_pause; /* at a coarse clock, until one passes PAUSE_NS; 0: no pause */
 extern int madvise_answer;          /* 0: the kernel's; 1: always succeeds; -1: always fails */
