@@ -15,7 +15,7 @@ life=(local "$module" none Ai Ao Ad Ah Al At Ak Ad Af Au)
 recipe "A hardened unit"
 
 works() {
-    as_user "$@" "$host" "${life[@]}"
+    as_someone "$@" "$host" "${life[@]}"
 }
 
 same "RTLD_GLOBAL"                      "$host" global "${life[@]:1}"
@@ -44,12 +44,12 @@ same "little address space"             limited -v 400000
 same "no new privileges"                works setpriv --no-new-privs
 
 # alone CODE: in a mount namespace in which the shell code has run.
-export place
-export -f as_user as_p11_kit_user
+export home
+export -f as_someone as_p11_kit_user
 alone() {
-    unshare --mount bash -c "$1 && as_user \"\$@\"" bash "$host" "${life[@]}"
+    unshare --mount bash -c "$1 && as_someone \"\$@\"" bash "$host" "${life[@]}"
 }
-if [[ $(id -u) == 0 ]] && unshare --mount true 2>/dev/null; then
+if [[ $EUID == 0 ]] && unshare --mount true 2>/dev/null; then
     same "a root that cannot be written to" alone "mount --bind $scratch $scratch && mount -o remount,bind,ro /"
     same "no /proc"                     alone 'umount -l /proc'
     same "no /dev and no /sys"          alone 'mount -t tmpfs none /dev && mount -t tmpfs none /sys'
@@ -58,13 +58,8 @@ else
 fi
 
 unit=(/usr/bin/python3 "$CHECKOUT/tests/clients/sandbox.py" "$files/hardened.conf")
-kills() {
-    local code=0
-    "${unit[@]}" chroot / true || code=$?
-    [[ $code == 159 ]]
-}
 if "${unit[@]}" true >"$scratch/log"; then
-    check "the unit's filter kills"     kills
+    check "the unit's filter kills"     exits 159 "${unit[@]}" chroot / true
     same "the manual's hardened unit"   works "${unit[@]}"
 else
     skip_check "the manual's hardened unit" "$(tail -n 1 "$scratch/log")"
@@ -80,7 +75,7 @@ with_musl() {
     [[ $side == proxied ]] || cp "$P11_PROXY_TARGET" "$module"
     TARGET_SCRIPT=quiet "$scratch/host-musl" "${life[@]}"
 }
-if command -v musl-gcc >/dev/null; then
+if has musl-gcc; then
     recipe "musl"
     check "the manual's way to build with musl"  builds_with_musl
     musl=(musl-gcc -isystem "$scratch/musl/include")

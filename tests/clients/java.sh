@@ -32,12 +32,12 @@ signs_an_archive() {
 with_softoken() {
     local nss=$place/p11-proxy-nss.so
     cp "$PROXY" "$nss"
-    printf '%s\n' "module: $nss" "x-target: $softoken" "${settings[@]}" "$@" >"$config/modules/p11-proxy-nss.module"
+    register p11-proxy-nss "module: $nss" "x-target: $softoken" "${settings[@]}" "$@"
     [[ $side != bare ]] || nss=$softoken
     printf '%s\n' 'name = nss' "library = $nss" 'slotListIndex = 0' \
         "nssArgs = \"configdir='$place' flags=readOnly,noCertDB,noModDB,forceOpen\"" >nss.cfg
     export -n P11_PROXY_CONFIG
-    as_user "${work[@]}" beside nss.cfg
+    as_someone "${work[@]}" beside nss.cfg
 }
 
 same "keytool makes a key, and lists"       makes_a_key

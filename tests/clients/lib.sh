@@ -17,29 +17,29 @@ export LC_ALL=C.UTF-8
 # other, and the token is a copy of $scratch/tokens as it was.
 place=$scratch/place
 module=$place/p11-proxy.so
-config=$place/home/.config/pkcs11
+home=$place/home
+modules=$home/.config/pkcs11/modules
 files=$scratch/files
 mkdir "$files"
-export SOFTHSM2_CONF=$place/softhsm2.conf P11_PROXY_CONFIG=$config/modules/p11-proxy.module
+export SOFTHSM2_CONF=$place/softhsm2.conf P11_PROXY_CONFIG=$modules/p11-proxy.module
 export COUNTING_TARGET=$TARGET COUNTING_CALLS=$place/calls
 settings=('x-log: stderr warning')
 target_of_proxy=$COUNTING
 
 # Files that programs and tests find in p11-kit's folders.
 kit_modules=$(pkg-config --variable=p11_module_path p11-kit-1)
-kit_proxy=$(pkg-config --variable=proxy_module p11-kit-1)
 engine=$(find /usr/lib -path '*engines-3/pkcs11.so' 2>/dev/null)
 engine=${engine:-pkcs11.so, the engine of OpenSSL 3}
 
 # set_out bare|proxied: makes $place anew. COUNTING stands before the token on both sides, and counts draws.
 set_out() {
     rm -rf "$place"
-    mkdir -p "$config/modules"
-    [[ $(id -u) != 0 ]] || chmod 777 "$place"
+    mkdir -p "$modules"
+    [[ $EUID != 0 ]] || chmod 777 "$place"
     cp -r "$scratch/tokens" "$place/tokens"
     sed "s#$scratch/tokens#$place/tokens#" "$scratch/softhsm2.conf" >"$SOFTHSM2_CONF"
-    printf 'user-config: only\n' >"$config/pkcs11.conf"
-    printf '%s\n' "module: $module" "x-target: $target_of_proxy" "${settings[@]}" >"$P11_PROXY_CONFIG"
+    printf 'user-config: only\n' >"${modules%/*}/pkcs11.conf"
+    register p11-proxy "module: $module" "x-target: $target_of_proxy" "${settings[@]}"
     cp "$PROXY" "$module"
     [[ $1 != bare ]] || cp "$COUNTING" "$module"
     cp -r "$files/." "$place"
@@ -150,10 +150,6 @@ verifies() {
     openssl dgst -verify <(openssl x509 -in cert.pem -noout -pubkey) -sha256 -signature signature "$1"
 }
 
-as_user() {
-    as_p11_kit_user "$place/home" "$@"
-}
-
 # until_true COMMAND...: tries again until it succeeds; half a minute only ends a hang.
 until_true() {
     local until=$((SECONDS + 30))
@@ -196,7 +192,7 @@ group_is_gone() {
 behind_server() {
     local code=0
     export COUNTING_TARGET=$kit_modules/p11-kit-client.so P11_KIT_SERVER_ADDRESS=unix:path=$place/socket
-    eval "$(as_user p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
+    eval "$(as_someone p11-kit server --sh --name "$place/socket" --provider "$TARGET" pkcs11:token=proxy-test)"
     until_true /usr/bin/python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])' "$place/socket"
     "$@" || code=$?
     kill "$P11_KIT_SERVER_PID"

@@ -5,17 +5,13 @@
 . "$CHECKOUT/tests/clients/lib.sh"
 
 needs p11-kit p11tool pkcs11-tool "$kit_proxy"
-modules=$config/modules
 new_key
+# Found as p11-kit finds it.
+export -n P11_PROXY_CONFIG
 
 # The token as the last of several has another number.
 normalise() {
     sed -E 's/(library-(description|manufacturer|version)|Slot [0-9]+ \().*/\1/'
-}
-
-# as_user reads what p11-kit reads: no other file.
-registered() {
-    (unset P11_PROXY_CONFIG && as_user "$@")
 }
 
 # also LINE JOB...: one more line in our registration; then the job.
@@ -24,45 +20,40 @@ also() {
     "${@:2}"
 }
 
-# the_tokens_own LINE...: its own module's registration, beside ours.
-the_tokens_own() {
-    printf '%s\n' "$@" >"$modules/softhsm2.module"
-}
-
 tokens_listed() {
-    registered p11-kit list-modules 2>/dev/null | grep -c 'token: proxy-test' || true
+    as_someone p11-kit list-modules 2>/dev/null | grep -c 'token: proxy-test' || true
 }
 
 draws() {
-    registered p11tool --generate-random=48 pkcs11:token=proxy-test 2>/dev/null | wc -c
+    as_someone p11tool --generate-random=48 pkcs11:token=proxy-test 2>/dev/null | wc -c
 }
 
 signs() {
     head -c 32 /dev/zero >data
-    registered pkcs11-tool --module "$1" --token-label proxy-test --login --pin 1234 --sign --mechanism SHA256-RSA-PKCS \
+    as_someone pkcs11-tool --module "$1" --token-label proxy-test --login --pin 1234 --sign --mechanism SHA256-RSA-PKCS \
         --id 01 --input-file data --output-file signature 2>/dev/null &&
         verifies data
 }
 
 # draws_in SLOT: from p11-kit-proxy.so, which has the tokens of all modules.
 draws_in() {
-    registered pkcs11-tool --module "$kit_proxy" --slot-index "$1" --generate-random 32 2>/dev/null | wc -c
+    as_someone pkcs11-tool --module "$kit_proxy" --slot-index "$1" --generate-random 32 2>/dev/null | wc -c
 }
 
 above() {
-    registered p11-kit list-modules && draws && registered pkcs11-tool --module "$kit_proxy" --list-slots && signs "$kit_proxy" && draws_in 0
+    as_someone p11-kit list-modules && draws && as_someone pkcs11-tool --module "$kit_proxy" --list-slots && signs "$kit_proxy" && draws_in 0
 }
 
 # It as our target would find us again among its modules: disable-in takes us out of it.
 below() {
-    the_tokens_own "module: $TARGET"
+    register softhsm2 "module: $TARGET"
     export COUNTING_TARGET=$kit_proxy
-    registered pkcs11-tool --module "$module" --list-slots && signs "$module"
+    as_someone pkcs11-tool --module "$module" --list-slots && signs "$module"
 }
 
 # What p11-kit-proxy.so draws from the first of two registrations, and from the second.
 beside_the_tokens_own() {
-    the_tokens_own "module: $COUNTING" 'priority: 5'
+    register softhsm2 "module: $COUNTING" 'priority: 5'
     tokens_listed && draws && draws_in 0 && draws_in 2
 }
 
@@ -70,20 +61,20 @@ beside_the_tokens_own() {
 hides() {
     local line
     for line in 'enable-in: nothing' 'disable-in: p11-kit' 'disable-in: p11tool'; do
-        the_tokens_own "module: $TARGET" "$line"
+        register softhsm2 "module: $TARGET" "$line"
         tokens_listed
     done
 }
 
 # A module in a process of its own, which p11-kit starts.
 in_another_process() {
-    sed -i 's/^module:/remote: |p11-kit remote/' "$modules/p11-proxy.module"
+    sed -i 's/^module:/remote: |p11-kit remote/' "$P11_PROXY_CONFIG"
     tokens_listed && draws && signs "$kit_proxy"
 }
 
 # A program that takes all modules again and again, and does not always give them back.
 in_one_process() {
-    registered /usr/bin/python3 -c '
+    as_someone /usr/bin/python3 -c '
 import ctypes
 kit = ctypes.CDLL("libp11-kit.so.0")
 kit.p11_kit_modules_load_and_initialize.restype = ctypes.POINTER(ctypes.c_void_p)
@@ -99,7 +90,7 @@ form() {
     local text=${2//MODULE/$module}
     set_out proxied
     printf '%b' "${text//TARGET/$TARGET}" >"$P11_PROXY_CONFIG"
-    [[ $(registered p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:') == "$1" ]]
+    [[ $(as_someone p11-kit list-modules 2>/dev/null | grep -c '^p11-proxy:') == "$1" ]]
 }
 
 same "alone, and in p11-kit-proxy.so"           above

@@ -35,21 +35,21 @@ gnutls() {
     sed -i "s/5556/$port/" "$files/recipe.sh"
     printf '%s\n' 'cn = "made"' 'serial = 1' 'expiration_days = 2' signing_key >"$files/template"
     draws() {
-        as_user p11tool --generate-random=48 pkcs11:token=proxy-test 2>/dev/null | wc -c
+        as_someone p11tool --generate-random=48 pkcs11:token=proxy-test 2>/dev/null | wc -c
     }
     issues_a_certificate() {
-        as_user certtool --generate-self-signed --load-privkey "$uri?pin-value=1234" --template template \
+        as_someone certtool --generate-self-signed --load-privkey "$uri?pin-value=1234" --template template \
             --load-pubkey "${uri/private/public}" --outfile made.pem 2>/dev/null && openssl verify -CAfile made.pem made.pem
     }
     # The last line of the recipe is a server.
     server() {
-        tail -n 2 recipe.sh >server.sh && as_user bash -c ". ./server.sh"
+        tail -n 2 recipe.sh >server.sh && as_someone bash -c ". ./server.sh"
     }
     says_hello() {
-        echo hello | as_user gnutls-cli --x509cafile cert.pem -p "$port" localhost | grep -E 'Status|hello'
+        echo hello | as_someone gnutls-cli --x509cafile cert.pem -p "$port" localhost | grep -E 'Status|hello'
     }
-    same "p11tool lists tokens"             as_user p11tool --list-tokens
-    same "p11tool lists objects"            as_user p11tool --login --set-pin=1234 --list-all "${uri%;type*}"
+    same "p11tool lists tokens"             as_someone p11tool --list-tokens
+    same "p11tool lists objects"            as_someone p11tool --login --set-pin=1234 --list-all "${uri%;type*}"
     same "p11tool draws"                    draws
     gains "p11tool --generate-random"
     same "certtool signs a certificate"     issues_a_certificate
@@ -214,7 +214,7 @@ strongswan() {
     export STRONGSWAN_CONF=$place/strongswan.conf
     # pki asks for the PIN. What it says of plugins that this machine cannot load is not of interest.
     makes_certificates() {
-        echo 1234 | as_user bash -eu recipe.sh 2>/dev/null | sed 's/^.*-----BEGIN/-----BEGIN/' >made.pem &&
+        echo 1234 | as_someone bash -eu recipe.sh 2>/dev/null | sed 's/^.*-----BEGIN/-----BEGIN/' >made.pem &&
             openssl verify -CAfile made.pem made.pem &&
             openssl pkey -pubin -in <(openssl x509 -in made.pem -noout -pubkey) -noout -text
     }
@@ -272,7 +272,7 @@ apache() {
     } >"$files/apache.conf"
     server() {
         export PKCS11_MODULE_PATH=$module
-        as_user apache2 -DFOREGROUND -f "$place/apache.conf"
+        as_someone apache2 -DFOREGROUND -f "$place/apache.conf"
     }
     generation() {
         grep -c 'resuming normal operations' error.log
@@ -292,7 +292,7 @@ nginx() {
     printf '%s\n' 'env SOFTHSM2_CONF;' 'env P11_PROXY_CONFIG;' 'env COUNTING_TARGET;' 'env COUNTING_CALLS;' \
         'worker_processes 2;' "pid $place/pid;" >>"$files/nginx.conf"
     server() {
-        as_user "$(type -P nginx)" -e stderr -c "$place/nginx.conf" -g 'daemon off;'
+        as_someone "$(type -P nginx)" -e stderr -c "$place/nginx.conf" -g 'daemon off;'
     }
     generation() {
         pgrep -P "$(<pid)" | sort | head -n 1
@@ -334,13 +334,13 @@ openssh() {
 
     # Root's server wants a user and a folder of its own. Where the machine has none, a namespace has.
     local separated=()
-    if [[ $(id -u) == 0 ]] && ! { [[ -d /run/sshd ]] && getent passwd sshd >/dev/null; }; then
+    if [[ $EUID == 0 ]] && ! { [[ -d /run/sshd ]] && getent passwd sshd >/dev/null; }; then
         { cat /etc/passwd && echo 'sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin'; } >"$scratch/passwd"
         # shellcheck disable=SC2016
         separated=(unshare -m sh -c 'mount --bind "$0" /etc/passwd && mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"'
                    "$scratch/passwd")
     fi
-    if ! { command -v sshd >/dev/null && "${separated[@]}" true; }; then
+    if ! { has sshd && "${separated[@]}" true; }; then
         skip_check "five logins on loopback" "no sshd, or no namespace for its folder"
         return
     fi
@@ -351,7 +351,7 @@ openssh() {
         printf '%s\n' "Port $port" 'ListenAddress 127.0.0.1' "HostKey $place/host_key" 'StrictModes no' 'UsePAM no' \
             "AuthorizedKeysFile $place/authorized_keys" 'PasswordAuthentication no' 'PidFile none' \
             'PermitRootLogin prohibit-password' >sshd_config
-        "${separated[@]}" "$(command -v sshd)" -D -e -f "$place/sshd_config"
+        "${separated[@]}" "$(type -P sshd)" -D -e -f "$place/sshd_config"
     }
     logs_in() {
         ssh -F none -I "$module" -o UserKnownHostsFile="$place/known" -o StrictHostKeyChecking=accept-new \

@@ -37,7 +37,7 @@ softoken)
     certutil -N -d "sql:$files/db" -f "$scratch/pin"
     string=$(sed -n "s#^x-target-init: ##p" "$files/softoken.module")
     settings+=("x-target-init: ${string//\/etc\/pki\/nssdb/$place/db}")
-    through=(as_user)
+    through=(as_someone)
     prepare() {
         loaded=$kit_proxy
         chmod -R a+rwX db # softoken asks access(2), which does not know of capabilities
@@ -71,7 +71,7 @@ opencryptoki)
     ;;
 p11-kit-client)
     with=(behind_server)
-    through=(as_user)
+    through=(as_someone)
     ;;
 esac
 
@@ -129,9 +129,9 @@ target_of_proxy=$COUNTING COUNTING_TARGET=$target
 same "ids in one program"           "${with[@]}" draws_ids
 check "the pool has most of them"   pool_serves
 # systemd lists tokens that say that they are hardware, as this one does.
-if [[ $kind == tpm2 ]] && command -v systemd-cryptenroll >/dev/null; then
+if [[ $kind == tpm2 ]] && has systemd-cryptenroll; then
     recipe systemd-cryptenroll
-    same "systemd-cryptenroll lists it"     as_user bash -eu recipe.sh
+    same "systemd-cryptenroll lists it"     as_someone bash -eu recipe.sh
     gains systemd-cryptenroll
 fi
 done_testing

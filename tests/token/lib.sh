@@ -43,12 +43,13 @@ configure() {
 }
 configure
 
-# as_someone COMMAND...: where p11-kit reads the files of a user's home, and no others.
-modules=$scratch/home/.config/pkcs11/modules
+# as_someone COMMAND...: where p11-kit reads the files of this home, and no others of a user.
+home=$scratch/home
+modules=$home/.config/pkcs11/modules
 mkdir -p "$modules"
 printf 'user-config: only\n' >"${modules%/*}/pkcs11.conf"
 as_someone() {
-    as_p11_kit_user "$scratch/home" "$@"
+    as_p11_kit_user "$home" "$@"
 }
 
 # register NAME LINE...: writes the file of a module there.
