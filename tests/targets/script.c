@@ -64,27 +64,25 @@ static unsigned long duration_ns(const char **at)
     return value;
 }
 
-/* Words with a number behind them, or a word that stands for 1, and where that is kept. */
+/* Words, and where the number behind them is kept; 1 if there is none. */
 struct field {
     const char *words;
     size_t place;
-    bool has_number;
 };
 
 static const struct field settings[] = {
-#define SETTING(field, words, value) {words, offsetof(struct script, field), true},
+#define SETTING(field, words, value) {words, offsetof(struct script, field)},
 #include "settings.def"
-    {NULL, 0, false}};
+    {NULL, 0}};
 
-static const struct field conditions[] = {
-    {"over", offsetof(struct statement, over), true},
-    {"under", offsetof(struct statement, under), true},
-    {"in slot", offsetof(struct statement, slot), true},
-    {"by filler", offsetof(struct statement, by_filler), false},
-    {"by callers", offsetof(struct statement, by_callers), false},
-    {"read-only", offsetof(struct statement, read_only), false},
-    {"locking", offsetof(struct statement, locking), false},
-    {NULL, 0, false}};
+static const struct field conditions[] = {{"over", offsetof(struct statement, over)},
+                                          {"under", offsetof(struct statement, under)},
+                                          {"in slot", offsetof(struct statement, slot)},
+                                          {"by filler", offsetof(struct statement, by_filler)},
+                                          {"by callers", offsetof(struct statement, by_callers)},
+                                          {"read-only", offsetof(struct statement, read_only)},
+                                          {"locking", offsetof(struct statement, locking)},
+                                          {NULL, 0}};
 
 /* False if none of the fields is said. */
 static bool read_field(const char **at, const struct field *field, void *into)
@@ -93,9 +91,7 @@ static bool read_field(const char **at, const struct field *field, void *into)
         field++;
     if (field->words == NULL)
         return false;
-    unsigned long value = !field->has_number || **at == '\0' ? 1
-                          : says(at, "none")                 ? NONE
-                                                             : number(at);
+    unsigned long value = isdigit((unsigned char)**at) ? number(at) : says(at, "none") ? NONE : 1;
     memcpy((char *)into + field->place, &value, sizeof value);
     return true;
 }

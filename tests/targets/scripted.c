@@ -12,12 +12,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "target.h"
-
-#define NS_PER_S 1000000000UL
 
 struct target_shared *shared;
 
@@ -80,23 +78,14 @@ void complain(const char *what, const struct call *call)
 }
 
 /* A sleep lasts longer than it was asked for, so what is short is waited for on the processor. */
-static void last_for(unsigned long duration_ns)
+static void last_for(int64_t duration_ns)
 {
-    static const unsigned long longest_busy_ns = 200 * 1000;
-    struct timespec from;
-    struct timespec now;
+    static const int64_t longest_busy_ns = 200 * 1000;
+    int64_t end_ns = clock_exact_ns() + duration_ns;
     if (duration_ns >= longest_busy_ns)
-        nanosleep(
-            &(struct timespec){(time_t)(duration_ns / NS_PER_S), (long)(duration_ns % NS_PER_S)},
-            NULL);
-    else {
-        clock_gettime(CLOCK_MONOTONIC, &from);
-        do
-            clock_gettime(CLOCK_MONOTONIC, &now);
-        while ((unsigned long)(now.tv_sec - from.tv_sec) * NS_PER_S +
-                   (unsigned long)(now.tv_nsec - from.tv_nsec) <
-               duration_ns);
-    }
+        nanosleep(&(struct timespec){duration_ns / NS_PER_S, duration_ns % NS_PER_S}, NULL);
+    while (duration_ns < longest_busy_ns && clock_exact_ns() < end_ns)
+        continue;
 }
 
 static void last_as_told(const struct call *call)
@@ -105,7 +94,7 @@ static void last_as_told(const struct call *call)
     const struct statement *lasts = call->course[MATTER_TIME];
     if (call->script->serial)
         pthread_mutex_lock(&one_at_a_time);
-    last_for(lasts->value + lasts->for_a_byte * call->seen.bytes);
+    last_for((int64_t)(lasts->value + lasts->for_a_byte * call->seen.bytes));
     if (call->script->serial)
         pthread_mutex_unlock(&one_at_a_time);
 }
@@ -137,33 +126,11 @@ static void log_call(struct call *call, CK_RV rv)
     atomic_store_explicit(&shared->log[place].is_written, true, memory_order_release);
 }
 
-static const struct {
-    work_fn *work;
-    bool in_order;
-} works[FUNCTIONS] = {
-#define WORK(name, work)     [FUNCTION_##name] = {work, false}
-#define IN_ORDER(name, work) [FUNCTION_##name] = {work, true}
-    WORK(C_Initialize, initialize),
-    WORK(C_Finalize, finalize),
-    WORK(C_GetInfo, get_info),
-    WORK(C_GetSlotList, get_slot_list),
-    WORK(C_GetSlotInfo, get_slot_info),
-    WORK(C_GetTokenInfo, get_token_info),
-    WORK(C_GetMechanismList, get_mechanism_list),
-    WORK(C_GetMechanismInfo, get_mechanism_info),
-    WORK(C_WaitForSlotEvent, wait_for_slot_event),
-    IN_ORDER(C_InitToken, init_token),
-    IN_ORDER(C_OpenSession, open_session),
-    IN_ORDER(C_CloseSession, close_session),
-    IN_ORDER(C_CloseAllSessions, close_all_sessions),
-    WORK(C_GetSessionInfo, get_session_info),
-    IN_ORDER(C_Login, log_in),
-    IN_ORDER(C_LoginUser, log_in),
-    IN_ORDER(C_Logout, log_out),
-    WORK(C_GetAttributeValue, get_attribute_value),
-    WORK(C_SeedRandom, seed_random),
-    WORK(C_GenerateRandom, generate_random),
-    WORK(C_SessionCancel, session_cancel)};
+static work_fn *const works[FUNCTIONS] = {
+#define P11_UPTO       302
+#define ROW(name, ...) work_##name,
+#include "functions.def"
+};
 
 static void count_in_keyring(struct keyring *keyring, const struct call *call)
 {
@@ -177,7 +144,7 @@ static CK_RV do_work(struct call *call)
 {
     enum function function = call->seen.function;
     const struct statement *said = call->course[MATTER_WORK];
-    work_fn *work = works[function].work;
+    work_fn *work = works[function];
     if (said != NULL && said->effect == FAILS)
         return said->value;
     if (said != NULL && said->effect == CALLS_BACK)
@@ -193,8 +160,6 @@ static CK_RV do_work(struct call *call)
         work = begin_operation;
     if (work == NULL && call->part == TAKES)
         work = continue_operation;
-    if (works[function].in_order)
-        return token_in_order(work, call);
     return work != NULL ? work(call) : CKR_OK;
 }
 

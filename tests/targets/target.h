@@ -127,19 +127,16 @@ unsigned token_login(CK_SLOT_ID slot_id);
 CK_FLAGS session_operations(CK_SESSION_HANDLE session, CK_FLAGS end, CK_FLAGS begin);
 void sessions_forget(void);
 void sessions_forget_lock(void);
-/* Beside no other work that is done so. */
-typedef CK_RV work_fn(struct call *call);
-CK_RV token_in_order(work_fn *work, struct call *call);
 
 /* The lists: entries in them are exchanged. */
 void lists_change(void);
 
-/* Work: what functions do; what has none is answered with CKR_OK. In token.c: */
-work_fn get_slot_list, get_slot_info, get_token_info, get_mechanism_list, get_mechanism_info;
-work_fn wait_for_slot_event, init_token, open_session, close_session, close_all_sessions;
-work_fn get_session_info, log_in, log_out;
-/* and in work.c. */
-work_fn initialize, finalize, get_info, generate_random, seed_random, session_cancel;
-work_fn get_attribute_value, begin_operation, continue_operation;
+/* Work: what a function does, work_C_Login() and so on, most of it in token.c and work.c; NULL if that is nothing. */
+typedef CK_RV work_fn(struct call *call);
+#define P11_UPTO       302
+#define ROW(name, ...) work_fn work_##name __attribute__((weak));
+#include "functions.def"
+/* Of what begins an operation or makes a key, and of what goes on. */
+work_fn begin_operation, continue_operation;
 
 #endif

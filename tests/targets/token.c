@@ -29,13 +29,15 @@ static struct token {
 static unsigned closed[1024];
 static unsigned closed_count;
 
-CK_RV token_in_order(work_fn *work, struct call *call)
+static void unlock(pthread_mutex_t **held)
 {
-    pthread_mutex_lock(&lock);
-    CK_RV rv = work(call);
-    pthread_mutex_unlock(&lock);
-    return rv;
+    pthread_mutex_unlock(*held);
 }
+
+/* Work that begins with it is done beside no other that does. */
+#define IN_ORDER                                                                                   \
+    __attribute__((cleanup(unlock))) pthread_mutex_t *held = &lock;                                \
+    pthread_mutex_lock(held)
 
 void sessions_forget_lock(void)
 {
@@ -90,8 +92,9 @@ static void close_one(CK_SESSION_HANDLE session, const struct script *script)
         closed[closed_count++] = (unsigned)session;
 }
 
-CK_RV close_session(struct call *call)
+CK_RV work_C_CloseSession(struct call *call)
 {
+    IN_ORDER;
     close_one(call->seen.session, call->script);
     return CKR_OK;
 }
@@ -104,8 +107,9 @@ static void close_all(CK_SLOT_ID slot_id, const struct script *script)
             close_one(i, script);
 }
 
-CK_RV close_all_sessions(struct call *call)
+CK_RV work_C_CloseAllSessions(struct call *call)
 {
+    IN_ORDER;
     close_all(call->slot_id, call->script);
     return CKR_OK;
 }
@@ -169,7 +173,7 @@ static CK_RV give_list(const CK_ULONG *all, CK_ULONG count, CK_ULONG *list, CK_U
     return list == NULL || fits ? CKR_OK : CKR_BUFFER_TOO_SMALL;
 }
 
-CK_RV get_slot_list(struct call *call)
+CK_RV work_C_GetSlotList(struct call *call)
 {
     const uintptr_t *with = call->seen.arguments;
     CK_ULONG slots[TOKENS_MOST];
@@ -180,7 +184,7 @@ CK_RV get_slot_list(struct call *call)
     return give_list(slots, count, (CK_ULONG *)with[1], (CK_ULONG *)with[2]);
 }
 
-CK_RV get_slot_info(struct call *call)
+CK_RV work_C_GetSlotInfo(struct call *call)
 {
     CK_SLOT_INFO *info = (CK_SLOT_INFO *)call->seen.arguments[1];
     if (info == NULL)
@@ -191,7 +195,7 @@ CK_RV get_slot_info(struct call *call)
     return CKR_OK;
 }
 
-CK_RV get_token_info(struct call *call)
+CK_RV work_C_GetTokenInfo(struct call *call)
 {
     const struct script *script = call->script;
     struct token *token = &tokens[call->slot_id];
@@ -211,7 +215,7 @@ CK_RV get_token_info(struct call *call)
     return CKR_OK;
 }
 
-CK_RV get_mechanism_list(struct call *call)
+CK_RV work_C_GetMechanismList(struct call *call)
 {
     struct keyring *keyring = &shared->keyring;
     CK_ULONG *list = (CK_ULONG *)call->seen.arguments[1];
@@ -223,7 +227,7 @@ CK_RV get_mechanism_list(struct call *call)
 }
 
 /* As softoken does: what a mechanism can do depends on the list that is asked. */
-CK_RV get_mechanism_info(struct call *call)
+CK_RV work_C_GetMechanismInfo(struct call *call)
 {
     const struct keyring *keyring = &shared->keyring;
     CK_MECHANISM_INFO *info = (CK_MECHANISM_INFO *)call->seen.arguments[2];
@@ -240,7 +244,7 @@ CK_RV get_mechanism_info(struct call *call)
 }
 
 /* Until something happens, or the end of this life. */
-CK_RV wait_for_slot_event(struct call *call)
+CK_RV work_C_WaitForSlotEvent(struct call *call)
 {
     static const struct timespec a_moment = {.tv_nsec = 1000 * 1000};
     CK_SLOT_ID *slot = (CK_SLOT_ID *)call->seen.arguments[1];
@@ -257,14 +261,16 @@ CK_RV wait_for_slot_event(struct call *call)
     return CKR_OK;
 }
 
-CK_RV init_token(struct call *call)
+CK_RV work_C_InitToken(struct call *call)
 {
+    IN_ORDER;
     bool is_used = atomic_load(&tokens[call->slot_id].sessions) != 0;
     return is_used && !call->script->keyring ? CKR_SESSION_EXISTS : CKR_OK;
 }
 
-CK_RV open_session(struct call *call)
+CK_RV work_C_OpenSession(struct call *call)
 {
+    IN_ORDER;
     const struct script *script = call->script;
     struct token *token = &tokens[call->slot_id];
     CK_FLAGS flags = call->seen.arguments[1];
@@ -291,7 +297,7 @@ CK_RV open_session(struct call *call)
     return CKR_OK;
 }
 
-CK_RV get_session_info(struct call *call)
+CK_RV work_C_GetSessionInfo(struct call *call)
 {
     static const CK_STATE states[][2] = {
         [LOGIN_NONE] = {CKS_RO_PUBLIC_SESSION, CKS_RW_PUBLIC_SESSION},
@@ -307,8 +313,9 @@ CK_RV get_session_info(struct call *call)
     return CKR_OK;
 }
 
-CK_RV log_in(struct call *call)
+CK_RV work_C_Login(struct call *call)
 {
+    IN_ORDER;
     struct token *token = &tokens[call->slot_id];
     CK_USER_TYPE user = call->seen.arguments[1];
     unsigned login = atomic_load(&token->login);
@@ -326,8 +333,14 @@ CK_RV log_in(struct call *call)
     return CKR_OK;
 }
 
-CK_RV log_out(struct call *call)
+CK_RV work_C_LoginUser(struct call *call)
 {
+    return work_C_Login(call);
+}
+
+CK_RV work_C_Logout(struct call *call)
+{
+    IN_ORDER;
     unsigned login = atomic_exchange(&tokens[call->slot_id].login, LOGIN_NONE);
     return login == LOGIN_NONE ? CKR_USER_NOT_LOGGED_IN : CKR_OK;
 }

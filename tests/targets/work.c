@@ -84,7 +84,7 @@ bool life_is_initialized(void)
     return atomic_load(&initialized);
 }
 
-CK_RV initialize(struct call *call)
+CK_RV work_C_Initialize(struct call *call)
 {
     const CK_C_INITIALIZE_ARGS none = {0};
     const CK_C_INITIALIZE_ARGS *args = args_of(call) != NULL ? args_of(call) : &none;
@@ -106,7 +106,7 @@ CK_RV initialize(struct call *call)
     return CKR_OK;
 }
 
-CK_RV finalize(struct call *call)
+CK_RV work_C_Finalize(struct call *call)
 {
     if (call->seen.arguments[0] != 0)
         return CKR_ARGUMENTS_BAD;
@@ -117,7 +117,7 @@ CK_RV finalize(struct call *call)
     return CKR_OK;
 }
 
-CK_RV get_info(struct call *call)
+CK_RV work_C_GetInfo(struct call *call)
 {
     CK_INFO *info = (CK_INFO *)call->seen.arguments[0];
     unsigned list = call->seen.list;
@@ -158,7 +158,7 @@ static __attribute__((noinline)) void use_stack(size_t len_bytes)
         bytes[at] = 1;
 }
 
-CK_RV generate_random(struct call *call)
+CK_RV work_C_GenerateRandom(struct call *call)
 {
     uint8_t *buf = (uint8_t *)call->seen.arguments[1];
     size_t len_bytes = call->seen.bytes;
@@ -185,7 +185,7 @@ CK_RV generate_random(struct call *call)
     return CKR_OK;
 }
 
-CK_RV seed_random(struct call *call)
+CK_RV work_C_SeedRandom(struct call *call)
 {
     if (call->seen.arguments[1] == 0 && call->seen.bytes != 0)
         return CKR_ARGUMENTS_BAD;
@@ -255,7 +255,7 @@ CK_RV continue_operation(struct call *call)
     return rv;
 }
 
-CK_RV session_cancel(struct call *call)
+CK_RV work_C_SessionCancel(struct call *call)
 {
     if (shared->keyring.cancel_answer == CKR_OK)
         session_operations(call->seen.session, call->seen.arguments[1], 0);
@@ -280,7 +280,7 @@ static CK_RV give_attribute(CK_ATTRIBUTE *attribute)
     return CKR_OK;
 }
 
-CK_RV get_attribute_value(struct call *call)
+CK_RV work_C_GetAttributeValue(struct call *call)
 {
     CK_ATTRIBUTE *template = (CK_ATTRIBUTE *)call->seen.arguments[2];
     CK_RV rv = CKR_OK;
