@@ -17,7 +17,7 @@ enum {
 
 /* In memory that child processes share. */
 static struct report {
-    size_t count;
+    size_t count, problems;
     char stage[64]; /* what a child is doing */
     struct finding {
         enum mark mark;
@@ -48,14 +48,12 @@ void report_add(enum mark mark, const char *about, const char *format, ...)
     new->advice = *end != '\0' ? end + 1 : NULL;
     *end = '\0';
     report->count++;
+    report->problems += mark == MARK_PROBLEM;
 }
 
 size_t report_problems(void)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < report->count; i++)
-        count += report->findings[i].mark == MARK_PROBLEM;
-    return count;
+    return report->problems;
 }
 
 void report_stage(const char *stage)
