@@ -1,7 +1,5 @@
-/* test_policy_verdicts.c - which mechanisms and names an item denies; and our tables against other people's headers. */
+/* test_policy_verdicts.c - which mechanisms and names an item denies; and that our tables agree with themselves. */
 #include "policy_helper.h"
-
-#include "header_mechanisms.h"
 
 static const struct {
     const char *list, *denied, *permitted;
@@ -195,25 +193,6 @@ TEST(of_tens_of_thousands_of_items_each_is_found)
     policy_free(policy);
     free(list);
     free(text);
-}
-
-/* Headers have a name or two for what is no mechanism number. */
-static void every_one_is_in_our_table(const struct header_mechanism *theirs)
-{
-    size_t count = 0;
-
-    for (; theirs->name; theirs++, count++)
-        ck_assert_msg(ckm(theirs->name) == theirs->number, "%s is 0x%llx", theirs->name,
-                      theirs->number);
-    ck_assert_uint_ge(count, 300);
-}
-
-TEST(every_mechanism_of_other_headers_is_in_the_table_with_its_value)
-{
-    every_one_is_in_our_table(p11_kit_mechanisms);
-#ifdef HAVE_NSS
-    every_one_is_in_our_table(nss_mechanisms);
-#endif
 }
 
 TEST(no_number_and_no_name_of_a_mechanism_stands_twice)
