@@ -44,12 +44,6 @@ int word_number(const char *word, const char *words)
     return -1;
 }
 
-/* Not tolower(): the application's locale must not decide which key is meant. */
-static int lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
-}
-
 size_t edit_distance(const char *typed, const char *known)
 {
     size_t known_len = strnlen(known, LONGEST_WORD + 1);

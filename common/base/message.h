@@ -34,4 +34,20 @@ int word_number(const char *word, const char *words);
  */
 size_t edit_distance(const char *typed, const char *known);
 
+/* Not tolower() or strncasecmp(): the application's locale must not decide what is meant. */
+static inline unsigned char lower(char c)
+{
+    unsigned u = (unsigned char)c;
+    return (unsigned char)(u | (u - 'A' < 26u ? 0x20u : 0u));
+}
+
+/* Whether the first len bytes are the same but for case; a NUL ends either. */
+static inline bool same_text(const char *left, const char *right, size_t len)
+{
+    size_t i = 0;
+    while (i < len && lower(left[i]) == lower(right[i]) && left[i] != '\0')
+        i++;
+    return i == len;
+}
+
 #endif

@@ -91,21 +91,20 @@ static const char *no_effect(const struct compiler *c, const struct rule *rule,
 /* What the author of an item is told that is no name, or is one of Java's alone. 0 or an error. */
 static int tell(struct compiler *c, const struct policy_rule *at, bool is_told)
 {
-    static const char unknown[] = "has no known algorithm, mechanism or curve";
-    static const char pads[] = "has a padding that Java does itself (write AES/CBC, as an example, "
-                               "or CKM_AES_CBC_PAD)";
-    const char *should = at->no_effect == java_pads ? pads : unknown;
-    const struct name *nearest = NULL;
+    bool pads = at->no_effect == java_pads;
+    const char *should = pads ? "has a padding that Java does itself (write AES/CBC, as an "
+                                "example, or CKM_AES_CBC_PAD)"
+                              : "has no known algorithm, mechanism or curve";
 
-    if (at->key == NULL && should == unknown)
-        nearest = names_nearest(c->policy->names, at->text);
-    if (nearest != NULL)
-        return report_error(c, at, "%s (nearest: %.*s)", should, (int)nearest->len, nearest->text);
-    if (at->key == NULL)
-        return report_error(c, at, "%s", should);
-    if (!is_told)
-        report_warning(c, at, should);
-    return 0;
+    if (at->key != NULL) {
+        if (!is_told)
+            report_warning(c, at, should);
+        return 0;
+    }
+    const struct name *nearest = pads ? NULL : names_nearest(c->policy->names, at->text);
+    return nearest == NULL ? report_error(c, at, "%s", should)
+                           : report_error(c, at, "%s (nearest: %.*s)", should, (int)nearest->len,
+                                          nearest->text);
 }
 
 static int compile_item(struct compiler *c, const struct policy_rule *at)
@@ -183,16 +182,23 @@ static int compile_list(struct compiler *c, struct policy_rule list)
 }
 
 /*
- * Lists of which nothing takes effect must not pass for a policy: they were cut short, or mean something
- * else. named is where they come from (NULL: the inline list, which may be empty), and before them there
- * are so many rules.
+ * Compiles lists of one origin: named is where they come from (NULL: the inline list, which may be empty). Lists of
+ * which nothing takes effect must not pass for a policy: they were cut short, or mean something else.
  */
-static int need_effect(struct compiler *c, const struct policy_rule *named, size_t rules_before)
+static int compile_lists(struct compiler *c, size_t from, size_t to,
+                         const struct policy_rule *named)
 {
-    const struct policy_rule *first = policy_rule(c->policy, rules_before);
+    const struct policy_rule *list = c->policy->list;
+    size_t rules_before = c->policy->rule_count;
+    int rc = 0;
 
-    if (c->effective || (first == NULL && named == NULL))
-        return 0;
+    c->effective = false;
+    for (size_t i = from; i < to && rc == 0; i++)
+        if (list[i].key == NULL || strcmp(list[i].key, CURVES_KEY) != 0)
+            rc = compile_list(c, list[i]);
+    const struct policy_rule *first = policy_rule(c->policy, rules_before);
+    if (rc != 0 || c->effective || (first == NULL && named == NULL))
+        return rc;
     return first == NULL
                ? report_error(c, named, "lists no algorithm under a key jdk.*.disabledAlgorithms")
                : report_error(c, first, "lists nothing that takes effect (%s)", first->no_effect);
@@ -201,33 +207,26 @@ static int need_effect(struct compiler *c, const struct policy_rule *named, size
 static int compile(struct compiler *c)
 {
     struct policy *policy = c->policy;
-    const struct policy_rule *list = policy->list, *file = &c->sources->file;
-    size_t rules_before = 0, items = 0;
+    const struct policy_rule *file = &c->sources->file;
+    size_t items = 0;
     /* All files first, because any list may include what stands in one of them. */
     int rc = c->sources->list.text != NULL ? lists_add_inline(c) : 0;
+    size_t inline_count = policy->list_count;
 
     if (rc == 0 && file->text != NULL)
         rc = lists_add_file(c, file);
     if (rc != 0)
         return rc;
     for (size_t i = 0; i < policy->list_count; i++)
-        for (const char *at = list[i].text; at != NULL; items++)
+        for (const char *at = policy->list[i].text; at != NULL; items++)
             at = (at = strchr(at, ',')) != NULL ? at + 1 : NULL;
     policy->names = names_create(items);
     policy->rule = calloc(items + 1, sizeof *policy->rule);
     if (policy->names == NULL || policy->rule == NULL)
         return report_no_memory(c);
-    for (size_t i = 0; i < policy->list_count && rc == 0; i++) {
-        if (list[i].key == NULL || strcmp(list[i].key, CURVES_KEY) != 0)
-            rc = compile_list(c, list[i]);
-        if (rc != 0 || list[i].key != NULL)
-            continue;
-        rc = need_effect(c, NULL, 0);
-        rules_before = policy->rule_count;
-        c->effective = false;
-    }
+    rc = compile_lists(c, 0, inline_count, NULL);
     if (rc == 0 && file->text != NULL)
-        rc = need_effect(c, file, rules_before);
+        rc = compile_lists(c, inline_count, policy->list_count, file);
     verdicts_end(policy);
     return rc;
 }

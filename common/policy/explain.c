@@ -116,9 +116,9 @@ const struct policy_rule *policy_rule(const struct policy *policy, size_t index)
     return policy != NULL && index < policy->rule_count ? &policy->rule[index].shown : NULL;
 }
 
-void policy_count(const struct policy *policy, struct policy_counts *counts)
+struct policy_counts policy_count(const struct policy *policy)
 {
-    *counts = policy != NULL ? policy->counts : (struct policy_counts){0};
+    return policy != NULL ? policy->counts : (struct policy_counts){0};
 }
 
 /* Text of a list as a terminal may see it. */
@@ -169,9 +169,8 @@ static void put_denied(const struct policy *policy, const struct rule *rule, FIL
 
 void policy_print(const struct policy *policy, FILE *out)
 {
-    struct policy_counts counts;
+    const struct policy_counts counts = policy_count(policy);
 
-    policy_count(policy, &counts);
     if (policy == NULL) {
         fputs("policy: none\n", out);
         return;

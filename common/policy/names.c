@@ -12,19 +12,12 @@ enum {
     NEAREST_BYTES = 64  /* a longer word is no mistyped name */
 };
 
-static const char *const synonyms[] = {
-#define SYNONYMS(names) names,
-#define WORDS(...)
-#include "policy/words.def"
-#undef SYNONYMS
-#undef WORDS
-};
-
 static const struct {
-    const char *reason, *patterns;
+    const char *reason; /* NULL: the names are synonyms */
+    const char *names;
 } words[] = {
-#define SYNONYMS(...)
-#define WORDS(...) {__VA_ARGS__},
+#define SYNONYMS(names)      {NULL, names},
+#define WORDS(reason, names) {reason, names},
 #include "policy/words.def"
 #undef SYNONYMS
 #undef WORDS
@@ -125,8 +118,9 @@ static void add_named_row(struct names *names, struct row row, const char *list)
 
 static void add_tables(struct names *names)
 {
-    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        add_synonyms(names, synonyms[i]);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].reason == NULL)
+            add_synonyms(names, words[i].names);
     for (size_t i = 0; i < curve_count; i++)
         add_synonyms(names, curves[i].names);
     for (const struct key_type *t = key_types; t < key_types + key_type_count; t++)
@@ -219,7 +213,7 @@ const char *word_reason(const char *text, size_t len)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *pattern = NULL;
         size_t pattern_len;
-        while (next_name(words[i].patterns, &pattern, &pattern_len)) {
+        while (words[i].reason != NULL && next_name(words[i].names, &pattern, &pattern_len)) {
             bool is_open = pattern[pattern_len - 1] == '*';
             size_t fixed = pattern_len - is_open;
             if ((is_open ? len >= fixed : len == fixed) && same_text(text, pattern, fixed))

@@ -182,7 +182,7 @@ struct policy_counts {
     size_t size_rules;
     size_t no_effect; /* items */
 };
-void policy_count(const struct policy *policy, struct policy_counts *counts);
+struct policy_counts policy_count(const struct policy *policy);
 
 /*
  * Writes the policy as text: every item with its origin, and what it denies or why it has no effect.

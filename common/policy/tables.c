@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/message.h"
+
 const struct mechanism mechanisms[] = {
 #define MECHANISM(number, names, atoms, full_names, uses, more, size)                              \
     {number, names "|" atoms "|" full_names, FOR_##uses, MORE_##more, SIZE_##size},
@@ -38,24 +40,21 @@ const struct digest digests[] = {
 const size_t mechanism_count = ROWS(mechanisms), key_type_count = ROWS(key_types),
              curve_count = ROWS(curves), digest_count = ROWS(digests);
 
-/* The row with that number, which stands first in it. Rows may be added anywhere, so no binary search; nothing that is
- * called often comes here. */
-static const void *find(const void *rows, size_t count, size_t row_bytes, uint64_t number)
-{
-    for (const char *row = rows; count > 0; count--, row += row_bytes)
-        if (*(const uint64_t *)(const void *)row == number)
-            return row;
-    return NULL;
-}
-
+/* Rows may be added anywhere, so no binary search; nothing that is called often comes here. */
 const struct mechanism *mechanism_find(uint64_t number)
 {
-    return find(mechanisms, mechanism_count, sizeof *mechanisms, number);
+    for (size_t i = 0; i < mechanism_count; i++)
+        if (mechanisms[i].number == number)
+            return &mechanisms[i];
+    return NULL;
 }
 
 const struct key_type *key_type_find(uint64_t number)
 {
-    return find(key_types, key_type_count, sizeof *key_types, number);
+    for (size_t i = 0; i < key_type_count; i++)
+        if (key_types[i].number == number)
+            return &key_types[i];
+    return NULL;
 }
 
 const struct key_type *key_type_generated(uint64_t mechanism)

@@ -109,20 +109,4 @@ bool next_name(const char *names, const char **name, size_t *len);
 /* Whether one of the names is this one, in whatever case. */
 bool has_name(const char *names, const char *name, size_t len);
 
-/* Not tolower() or strncasecmp(): the application's locale must not decide what is meant. */
-static inline unsigned char lower(char c)
-{
-    unsigned u = (unsigned char)c;
-    return (unsigned char)(u | (u - 'A' < 26u ? 0x20u : 0u));
-}
-
-/* Whether the first len bytes are the same but for case; a NUL ends either. */
-static inline bool same_text(const char *left, const char *right, size_t len)
-{
-    size_t i = 0;
-    while (i < len && lower(left[i]) == lower(right[i]) && left[i] != '\0')
-        i++;
-    return i == len;
-}
-
 #endif

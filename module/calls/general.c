@@ -69,8 +69,7 @@ static bool load_target(struct message *message, bool heard)
 {
     if (!settings_load(message, heard))
         return false;
-    if (settings()->target != NULL &&
-        target_load(settings()->target, message->text, sizeof message->text))
+    if (settings()->target != NULL && target_load(settings()->target, message))
         return true;
     explain_failure(message);
     return false;
@@ -136,9 +135,8 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
 {
     const struct config *config = settings();
     const struct policy *policy = policy_in_force();
-    struct policy_counts counts;
     char origin[256];
-    policy_count(policy, &counts);
+    struct policy_counts counts = policy_count(policy);
     config_origin(config_find(config, "x-target"), origin, sizeof origin);
     if (rv != CKR_OK && rv != CKR_CRYPTOKI_ALREADY_INITIALIZED)
         log_write(LOG_LEVEL_WARNING, "C_Initialize of the target %s (%s) fails with code 0x%lx",

@@ -7,14 +7,10 @@
 static CK_UTF8CHAR standard_name[] = "PKCS 11";
 
 /* Our interfaces, by the number of their list and their flags. */
-static CK_INTERFACE ours[TARGET_LISTS][2];
-
-__attribute__((constructor)) static void prepare_interfaces(void)
-{
-    for (unsigned i = 0; i < TARGET_LISTS; i++)
-        for (CK_FLAGS flags = 0; flags <= CKF_INTERFACE_FORK_SAFE; flags++)
-            ours[i][flags] = (CK_INTERFACE){standard_name, &own_lists[i], flags};
-}
+/* clang-format off */
+#define OF_LIST(number) {{standard_name, &own_lists[number], 0}, {standard_name, &own_lists[number], CKF_INTERFACE_FORK_SAFE}}
+static CK_INTERFACE ours[TARGET_LISTS][2] = {OF_LIST(0), OF_LIST(1), OF_LIST(2), OF_LIST(3), OF_LIST(4)};
+/* clang-format on */
 
 /* Our list of that number has the version of the target's. */
 static struct p11_functions *own_list(unsigned number)

@@ -77,44 +77,32 @@ static const struct policy_rule *ask(const struct question *q, uint64_t number)
 }
 
 static const struct policy_rule *structure_denied(const struct question *q,
-                                                  const CK_MECHANISM *mechanism);
-
-/* value: what stands in that member of the mechanism's parameter. */
-static const struct policy_rule *member_denied(const struct question *q, enum what what,
-                                               CK_ULONG value, CK_MECHANISM_TYPE mechanism)
-{
-    /* Structures that are pointed to come without a length. */
-    CK_MECHANISM inner = {CKM_RSA_PKCS_OAEP, (void *)value, sizeof(CK_RSA_PKCS_OAEP_PARAMS)};
-    const struct question deeper = {q->policy, q->use, q->depth - 1};
-    bool is_pointer = what == IS_INNER || what == IS_OAEP;
-    const struct policy_rule *rule = NULL;
-    if (is_pointer && (value == 0 || q->depth == 0))
-        return NULL;
-    if (what == IS_INNER) {
-        memcpy(&inner, (const void *)value, sizeof inner);
-        rule = ask(q, inner.mechanism);
-    } else if (what == IS_MECHANISM || what == IS_DIGEST || what == IS_HASH)
-        rule = ask(q, value);
-    if (rule != NULL)
-        return rule;
-    return is_pointer ? structure_denied(&deeper, &inner)
-                      : ask(q, mechanism_of(what, value, mechanism));
-}
-
-static const struct policy_rule *structure_denied(const struct question *q,
                                                   const CK_MECHANISM *mechanism)
 {
+    const struct question deeper = {q->policy, q->use, q->depth - 1};
     enum more_algorithms structure = more_in(mechanism->mechanism);
     const struct policy_rule *rule = NULL;
     CK_ULONG value;
     if (structure == MORE_NONE || mechanism->pParameter == NULL)
         return NULL;
     for (size_t i = 0; rule == NULL && i < sizeof members / sizeof *members; i++) {
+        enum what what = members[i].what;
+        bool is_pointer = what == IS_INNER || what == IS_OAEP;
         size_t at = members[i].word * sizeof value;
         if (members[i].structure != structure || mechanism->ulParameterLen < at + sizeof value)
             continue;
         memcpy(&value, (const char *)mechanism->pParameter + at, sizeof value);
-        rule = member_denied(q, members[i].what, value, mechanism->mechanism);
+        if (is_pointer && (value == 0 || q->depth == 0))
+            continue;
+        /* Structures that are pointed to come without a length. */
+        CK_MECHANISM inner = {CKM_RSA_PKCS_OAEP, (void *)value, sizeof(CK_RSA_PKCS_OAEP_PARAMS)};
+        if (what == IS_INNER)
+            memcpy(&inner, (const void *)value, sizeof inner);
+        if (what == IS_INNER || what == IS_MECHANISM || what == IS_DIGEST || what == IS_HASH)
+            rule = ask(q, what == IS_INNER ? inner.mechanism : value);
+        if (rule == NULL)
+            rule = is_pointer ? structure_denied(&deeper, &inner)
+                              : ask(q, mechanism_of(what, value, mechanism->mechanism));
     }
     return rule;
 }

@@ -2,7 +2,6 @@
 #include "target/target.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -137,14 +136,13 @@ static bool may_load(const char *path)
     return target_loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-bool target_load(const char *path, char *message, size_t message_bytes)
+bool target_load(const char *path, struct message *message)
 {
     CK_FUNCTION_LIST *plain = NULL;
     void *handle = may_load(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (handle == NULL) {
         const char *why = dlerror();
-        snprintf(message, message_bytes, "the target cannot be loaded: %s",
-                 why != NULL ? why : path);
+        message_set(message, "the target cannot be loaded: %s", why != NULL ? why : path);
         return false;
     }
     if (handle == target_loaded.handle) {
@@ -154,10 +152,10 @@ bool target_load(const char *path, char *message, size_t message_bytes)
     CK_C_GetFunctionList getter = (CK_C_GetFunctionList)dlsym(handle, "C_GetFunctionList");
     bool is_own = getter != NULL && object_of(getter) == object_of(&target_lists);
     if (getter == NULL || is_own || getter(&plain) != CKR_OK || plain == NULL) {
-        snprintf(message, message_bytes, "the target is %s: '%s'",
-                 is_own ? "this proxy itself, where a token's module would be right"
-                        : "no PKCS#11 module, its C_GetFunctionList is missing or fails",
-                 path);
+        message_set(message, "the target is %s: '%s'",
+                    is_own ? "this proxy itself, where a token's module would be right"
+                           : "no PKCS#11 module, its C_GetFunctionList is missing or fails",
+                    path);
         dlclose(handle);
         return false;
     }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/message.h"
 #include "cryptoki.h"
 #include "functions.h"
 
@@ -27,10 +28,9 @@ static inline const struct p11_functions *target(void)
 /*
  * Loads the module at path (absolute), if it is not the one that is loaded, and fills the lists. A target that was
  * loaded before stays loaded, because its code may be in use.
- * Returns true; or false with one sentence in message (message_bytes long) that says what is wrong with path, and
- * nothing changed. Calls run one at a time: the caller sees to it.
+ * Returns true; or false with one sentence in message that says what is wrong with path, and nothing changed. Calls run one at a time: the caller sees to it.
  */
-bool target_load(const char *path, char *message, size_t message_bytes);
+bool target_load(const char *path, struct message *message);
 
 /* Reads the lists again: a target may replace entries in its C_Initialize. */
 void target_refresh(void);

@@ -57,7 +57,7 @@ static inline void set_up(void)
     };
 }
 
-static inline void same_text(const char *came, const char *text)
+static inline void must_read(const char *came, const char *text)
 {
     char expected[4096] = "";
     for (size_t at = 0; *text != '\0'; text++) {
@@ -81,7 +81,7 @@ static inline void refused(const char *expected)
 {
     struct config *config = config_read(&places);
     ck_assert_msg(config->mistake_count > 0, "should say: %s", expected);
-    same_text(config->mistakes[0].text, expected);
+    must_read(config->mistakes[0].text, expected);
     config_free(config);
 }
 

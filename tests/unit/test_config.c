@@ -145,7 +145,7 @@ TEST(mistakes_are_told_up_to_a_bound_and_the_rest_counts)
     put(module_file, "x-policy: audit\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\n");
     struct config *c = config_read(&places);
     ck_assert_uint_eq(c->mistake_count, CONFIG_MISTAKES_MOST);
-    same_text(c->mistakes[0].text,
+    must_read(c->mistakes[0].text,
               "@/pkcs11.conf:1: user-config is not one of none, merge, only, override: 'maybe'");
     ck_assert_int_eq(c->policy, CONFIG_POLICY_AUDIT);
     config_free(c);
@@ -201,10 +201,10 @@ TEST(a_target_with_a_plain_name_is_of_the_module_directory)
     struct message message;
     put(module_file, "\nx-target: real.so\n");
     struct config *c = load();
-    same_text(c->target, "@/targets/real.so");
+    must_read(c->target, "@/targets/real.so");
     ck_assert_str_eq(config_find(c, "x-target")->text, "real.so");
     ck_assert_int_ne(config_check_target(c, &message), 0);
-    same_text(message.text, "@/system/p11-proxy.module:2: x-target cannot be read (No such file or "
+    must_read(message.text, "@/system/p11-proxy.module:2: x-target cannot be read (No such file or "
                             "directory): '@/targets/real.so'");
     put("targets/real.so", "");
     ck_assert_int_eq(config_check_target(c, &message), 0);

@@ -100,8 +100,7 @@ TEST(an_inclusion_of_the_named_curves_is_followed)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct policy *policy = policy_of(cases[i].list, cases[i].text);
-        struct policy_counts counts;
-        policy_count(policy, &counts);
+        struct policy_counts counts = policy_count(policy);
         ck_assert_uint_eq(counts.items, cases[i].items);
         ck_assert_uint_eq(counts.curves, cases[i].curves);
         ck_assert_uint_eq(policy_warnings_count, cases[i].warnings);

@@ -76,7 +76,6 @@ static void hear_warning(const char *message)
 void check_policy(void)
 {
     const struct config *config = checked.config;
-    struct policy_counts counts;
     struct policy *policy; /* until the program ends */
     struct message message;
     if (config->disabled_algorithms_file != NULL)
@@ -85,7 +84,7 @@ void check_policy(void)
         report_mistake("policy", message.text);
         return;
     }
-    policy_count(policy, &counts);
+    struct policy_counts counts = policy_count(policy);
     bool is_audit = policy_is_audit(policy);
     if (policy == NULL)
         report_add(MARK_OK, "policy", "no algorithm is disabled");

@@ -118,7 +118,6 @@ static int answer_all(const struct policy *policy)
 
 static int print_policy(const struct policy *policy)
 {
-    struct policy_counts counts;
 
     if (!request.json) {
         policy_print(policy, stdout);
@@ -126,7 +125,7 @@ static int print_policy(const struct policy *policy)
     }
     struct json_object *object = json_object_new_object(), *items = json_object_new_array();
     const struct policy_rule *rule;
-    policy_count(policy, &counts);
+    struct policy_counts counts = policy_count(policy);
     json_add(object, "policy",
              json_text(policy == NULL            ? "none"
                        : policy_is_audit(policy) ? "audit"
