@@ -1,14 +1,31 @@
-/* lock.h - a lock for a few nanoseconds of work, which callers try and do not wait for.
+/* lock.h - a mutex that is held until a block ends; and a lock for a few nanoseconds of work, which callers try and do
+ * not wait for.
  *
- * It is free when its bytes are zero, so a forked child finds it free in memory that fork wipes. All other
- * locks are pthread mutexes, whose initialiser has all zero bytes with glibc and musl.
+ * Both are free when their bytes are zero, as in a mutex's initialiser with glibc and musl: a forked child finds them
+ * free in memory that fork wipes.
  */
 #ifndef P11_PROXY_LOCK_H
 #define P11_PROXY_LOCK_H
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+
+/* Stands among the declarations of a block: locks the mutex, and unlocks it wherever the block is left. */
+#define HOLD(mutex)                                                                                \
+    __attribute__((cleanup(lock_end), unused)) pthread_mutex_t *const held_mutex = lock_begin(mutex)
+
+static inline pthread_mutex_t *lock_begin(pthread_mutex_t *mutex)
+{
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static inline void lock_end(pthread_mutex_t *const *mutex)
+{
+    pthread_mutex_unlock(*mutex);
+}
 
 struct try_lock {
     atomic_uint held;

@@ -241,9 +241,8 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, struct sli
     copy_and_wipe(buf, s->bytes + s->next, len_bytes);
     s->next += (uint32_t)len_bytes;
     if (!end_draw(p, epoch, line, buf, len_bytes)) {
-        pthread_mutex_lock(&p->memory->lock);
+        HOLD(&p->memory->lock);
         p->memory->counts.dropped_bytes += len_bytes;
-        pthread_mutex_unlock(&p->memory->lock);
         return POOL_MISS;
     }
     return low ? POOL_SERVED_LOW : POOL_SERVED;
@@ -323,7 +322,6 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bo
     if (fetch->bytes == NULL)
         return false;
     fetch->fetched_ns = clock_ticks_ns();
-    health_prefill(fetch->bytes, fetch->len_bytes);
     return true;
 }
 
@@ -358,11 +356,9 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
 
 bool pool_is_low(struct pool *p)
 {
-    pthread_mutex_lock(&p->memory->lock);
+    HOLD(&p->memory->lock);
     expire_locked(p);
-    bool low = is_low_locked(p);
-    pthread_mutex_unlock(&p->memory->lock);
-    return low;
+    return is_low_locked(p);
 }
 
 void pool_drop(struct pool *p, enum pool_drop cause)

@@ -2,10 +2,9 @@
  *
  * What changes lies in one mapping that fork wipes: a forked or cloned child finds no bytes and no lock held.
  * What never changes (sizes, addresses) lies outside it, so that no code has to look whether it was wiped
- * meanwhile. There are two levels: a ring that fetches fill, and small slices that draws
- * are served from, so that threads do not queue. A byte belongs to exactly one of: the fetch in progress, the
- * ring, one slice, one caller. It changes hands under the lock of what it leaves, and is wiped there before
- * that lock is released.
+ * meanwhile. Fetches fill a ring, and draws are served from small slices of it, so that threads do not queue. A byte
+ * belongs to exactly one of: the fetch in progress, the ring, one slice, one caller. It changes hands under the lock of
+ * what it leaves, and is wiped there before that lock is released.
  *
  * All functions: any thread unless they say otherwise; errno is kept; no lock is held when they return.
  */

@@ -54,7 +54,7 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     struct pool_memory *m = p->memory;
     bool locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
     health_start(&m->health);
-    pthread_mutex_lock(&m->lock);
+    HOLD(&m->lock);
     m->counts = (struct pool_counts){.locked = locked};
     m->most_bytes = p->ring.capacity_bytes;
     m->target_bytes = POOL_TARGET_MIN;
@@ -63,7 +63,6 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     m->clock_offset_ns = clock_offset_ns();
     m->halved_ns = m->seen_ns = clock_ticks_ns();
     atomic_store(&m->epoch, ++m->last_epoch);
-    pthread_mutex_unlock(&m->lock);
 }
 
 void pool_stop(struct pool *p)
@@ -95,9 +94,8 @@ void pool_limit(struct pool *p, size_t most_bytes)
 void pool_count(struct pool *p, struct pool_counts *counts)
 {
     struct pool_memory *m = p->memory;
-    pthread_mutex_lock(&m->lock);
+    HOLD(&m->lock);
     *counts = m->counts;
     counts->target_bytes = m->target_bytes;
     counts->most_bytes = m->most_bytes;
-    pthread_mutex_unlock(&m->lock);
 }

@@ -1,7 +1,7 @@
 /* ring.h - bytes that wait to be served, oldest first, each with the time before which it was fetched.
  *
- * The owner of a ring serialises all calls but ring_taken(). What never changes is in struct ring. What changes is in
- * struct ring_state, of which zero bytes are an empty ring, as a forked child finds it in memory that fork wipes.
+ * The owner serialises all calls but ring_taken(). What changes is in struct ring_state, of which zero bytes are an
+ * empty ring, as a forked child finds it.
  * Positions count bytes since the ring was last empty. A byte belongs to a
  * segment, to the one open region, to a take, or to none, and then it is zero.
  */

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "state/memory.h"
 #include "state/sessions.h"
@@ -25,13 +26,12 @@ struct fill_session {
     bool is_read_write;
 };
 
-/* A child finds all this zeroed: no session, no fork in progress. */
+/* Guarded by fill_lock. A child finds all this zeroed: no session, no fork in progress. */
 static struct fill_sessions {
-    pthread_mutex_t lock; /* guards all below, and what filler.c says */
     pthread_cond_t changed;
-    bool is_prepared;     /* changed is */
-    int64_t reopen_at_ns; /* the token was short of sessions: none is opened before */
-    unsigned suspended;   /* calls, forks and exits in progress that must not meet the filler */
+    bool is_prepared;                   /* changed is */
+    int64_t reopen_at_ns;               /* the token was short of sessions: none is opened before */
+    unsigned suspended;                 /* calls, forks and exits that must not meet the filler */
     const struct fill_session *at_work; /* the filler's thread is in the target for it, */
     pthread_t thread;                   /* and is this one; NULL: it is not */
     bool was_waited_for;                /* a fork has waited in vain for the call that it is in */
@@ -39,33 +39,26 @@ static struct fill_sessions {
 } * state;
 IN_WIPED_MEMORY(state, 1)
 
+pthread_mutex_t *fill_lock;
+IN_WIPED_MEMORY(fill_lock, 1)
+
 _Atomic uint64_t *fill_session_bits;
 IN_WIPED_MEMORY(fill_session_bits, 1)
-
-void fill_lock(void)
-{
-    pthread_condattr_t clock;
-    pthread_mutex_lock(&state->lock);
-    if (state->is_prepared)
-        return;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&state->changed, &clock);
-    pthread_condattr_destroy(&clock);
-    state->is_prepared = true;
-}
-
-void fill_unlock(void)
-{
-    pthread_mutex_unlock(&state->lock);
-}
 
 bool fill_wait_locked(int64_t until_ns)
 {
     struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    pthread_condattr_t clock;
     int cancellation;
+    if (!state->is_prepared) {
+        pthread_condattr_init(&clock);
+        pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+        pthread_cond_init(&state->changed, &clock);
+        pthread_condattr_destroy(&clock);
+        state->is_prepared = true;
+    }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
-    int rc = pthread_cond_timedwait(&state->changed, &state->lock, &until);
+    int rc = pthread_cond_timedwait(&state->changed, fill_lock, &until);
     pthread_setcancelstate(cancellation, &cancellation);
     return rc == 0;
 }
@@ -78,9 +71,8 @@ void fill_notify_locked(void)
 static void set_locked(struct fill_session *s, CK_SESSION_HANDLE handle)
 {
     uint64_t bits = 0;
-    unsigned count = slots_count();
     s->handle = handle;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < slots_count(); i++)
         if (state->of[i].handle != CK_INVALID_HANDLE)
             bits |= (uint64_t)1 << (state->of[i].handle & 63);
     atomic_store(fill_session_bits, bits);
@@ -98,40 +90,25 @@ static struct fill_session *find_locked(CK_SESSION_HANDLE handle)
 
 CK_SESSION_HANDLE fill_session_look_up(CK_SESSION_HANDLE handle)
 {
-    fill_lock();
-    bool is_ours = find_locked(handle) != NULL;
-    fill_unlock();
-    return is_ours ? CK_INVALID_HANDLE : handle;
+    HOLD(fill_lock);
+    return find_locked(handle) != NULL ? CK_INVALID_HANDLE : handle;
 }
 
 void fill_session_was_lost(CK_SESSION_HANDLE handle)
 {
-    fill_lock();
+    HOLD(fill_lock);
     struct fill_session *s = find_locked(handle);
     if (s != NULL)
         set_locked(s, CK_INVALID_HANDLE);
-    fill_unlock();
 }
 
 void fill_sessions_forget(void)
 {
-    fill_lock();
+    HOLD(fill_lock);
     for (unsigned i = 0; i < slots_count(); i++)
         state->of[i] = (struct fill_session){0};
     state->reopen_at_ns = 0;
     atomic_store(fill_session_bits, 0);
-    fill_unlock();
-}
-
-/* Waits until the thread is out of the target; false if it still is in it after wait_ns. The target may fork or exit
- * while it makes random bytes: then the thread is inside its own fork or exit. */
-static bool is_out_within_locked(int64_t wait_ns)
-{
-    int64_t until_ns = clock_exact_ns() + wait_ns;
-    while (state->at_work != NULL && !pthread_equal(state->thread, pthread_self()))
-        if (!fill_wait_locked(until_ns))
-            return false;
-    return true;
 }
 
 static bool begin_work_locked(const struct fill_session *s)
@@ -150,14 +127,24 @@ static void end_work_locked(void)
     fill_notify_locked();
 }
 
+/* Waits until the thread is out of the target; false if it still is in it after wait_ns. The target may fork or exit
+ * while it makes random bytes: then the thread is inside its own fork or exit. */
+static bool is_out_within_locked(int64_t wait_ns)
+{
+    int64_t until_ns = clock_exact_ns() + wait_ns;
+    while (state->at_work != NULL && !pthread_equal(state->thread, pthread_self()))
+        if (!fill_wait_locked(until_ns))
+            return false;
+    return true;
+}
+
 /* Nothing of ours stays locked until the fork is made: another handler may wait for a thread that calls us. */
 static void before_fork(void)
 {
-    fill_lock();
+    HOLD(fill_lock);
     state->suspended++;
     if (!state->was_waited_for)
         state->was_waited_for = !is_out_within_locked(FORK_WAIT_NS);
-    fill_unlock();
 }
 
 int fill_sessions_start_locked(void)
@@ -170,10 +157,9 @@ int fill_sessions_start_locked(void)
 
 void fill_sessions_at_exit(void)
 {
-    fill_lock();
+    HOLD(fill_lock);
     state->suspended++;
     is_out_within_locked(EXIT_WAIT_NS);
-    fill_unlock();
 }
 
 /* A token that says how many sessions it has must have some to spare. */
@@ -188,23 +174,24 @@ static bool may_open_locked(const struct slot *slot)
 /* Read-only where that is possible, because it changes least. There are tokens that open no such session. */
 static CK_RV open_session(const struct slot *slot, CK_SESSION_HANDLE *session, bool *is_read_write)
 {
-    CK_RV rv = target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION, NULL, NULL, session);
+    CK_FLAGS flags = CKF_SERIAL_SESSION;
+    CK_RV rv = target()->C_OpenSession(slot->id, flags, NULL, NULL, session);
     *is_read_write =
         rv != CKR_OK && rv != CKR_SESSION_COUNT && rv != CKR_SESSION_READ_WRITE_SO_EXISTS;
-    return *is_read_write ? target()->C_OpenSession(slot->id, CKF_SERIAL_SESSION | CKF_RW_SESSION,
-                                                    NULL, NULL, session)
-                          : rv;
+    if (*is_read_write)
+        rv = target()->C_OpenSession(slot->id, flags | CKF_RW_SESSION, NULL, NULL, session);
+    return rv;
 }
 
 int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
 {
     struct fill_session *s = &state->of[slot->number];
-    fill_lock();
+    pthread_mutex_lock(fill_lock);
     *session = s->handle;
     bool is_open = s->handle != CK_INVALID_HANDLE;
     bool may = atomic_load(&slot->sessions) != 0 && atomic_load(&slot->login) != LOGIN_OF_SO &&
                (is_open || may_open_locked(slot)) && begin_work_locked(s);
-    fill_unlock();
+    pthread_mutex_unlock(fill_lock);
     if (!may)
         return LOOK_AGAIN_AFTER_NS;
     if (is_open)
@@ -220,21 +207,19 @@ int64_t fill_session_begin(struct slot *slot, CK_SESSION_HANDLE *session)
                   slot->id, rv);
         return REOPEN_AFTER_NS;
     }
-    fill_lock();
+    HOLD(fill_lock);
     s->is_read_write = is_read_write;
     set_locked(s, *session);
-    fill_unlock();
     return 0;
 }
 
 void fill_session_end(struct slot *slot, CK_RV rv)
 {
-    struct fill_session *s = &state->of[slot->number];
-    fill_lock();
+    pthread_mutex_lock(fill_lock);
     if (rv != CKR_OK && session_is_gone(rv))
-        set_locked(s, CK_INVALID_HANDLE);
+        set_locked(&state->of[slot->number], CK_INVALID_HANDLE);
     end_work_locked();
-    fill_unlock();
+    pthread_mutex_unlock(fill_lock);
     slot_note_code(slot, rv);
 }
 
@@ -246,9 +231,9 @@ static bool close_locked(struct fill_session *s)
     if (session == CK_INVALID_HANDLE)
         return false;
     set_locked(s, CK_INVALID_HANDLE);
-    fill_unlock();
+    pthread_mutex_unlock(fill_lock);
     bool is_gone = session_is_gone(target()->C_CloseSession(session));
-    fill_lock();
+    pthread_mutex_lock(fill_lock);
     if (!is_gone && s->handle == CK_INVALID_HANDLE)
         set_locked(s, session);
     return is_gone;
@@ -256,18 +241,14 @@ static bool close_locked(struct fill_session *s)
 
 bool fill_sessions_close(void)
 {
-    bool may = true;
-    unsigned count = slots_count();
-    fill_lock();
-    for (unsigned i = 0; i < count && may; i++) {
-        may = begin_work_locked(&state->of[i]);
-        if (may) {
-            close_locked(&state->of[i]);
-            end_work_locked();
-        }
+    HOLD(fill_lock);
+    for (unsigned i = 0; i < slots_count(); i++) {
+        if (!begin_work_locked(&state->of[i]))
+            return false;
+        close_locked(&state->of[i]);
+        end_work_locked();
     }
-    fill_unlock();
-    return may;
+    return true;
 }
 
 /* Closes the slot's session (NULL: those of all slots) as soon as the thread is not in the target for it. Returns
@@ -275,9 +256,10 @@ bool fill_sessions_close(void)
 static bool close_all_locked(const struct slot *slot)
 {
     bool closed = false;
-    unsigned upto = slot != NULL ? slot->number + 1 : slots_count();
-    for (unsigned i = slot != NULL ? slot->number : 0; i < upto; i++) {
+    for (unsigned i = 0; i < slots_count(); i++) {
         struct fill_session *s = &state->of[i];
+        if (slot != NULL && slot->number != i)
+            continue;
         while (state->at_work == s)
             fill_wait_locked(/* until_ns= */ INT64_MAX);
         closed = close_locked(s) || closed;
@@ -287,37 +269,32 @@ static bool close_all_locked(const struct slot *slot)
 
 void fill_session_suspend(const struct slot *slot)
 {
-    fill_lock();
+    HOLD(fill_lock);
     state->suspended++;
     close_all_locked(slot);
-    fill_unlock();
 }
 
 void fill_session_resume(void)
 {
-    fill_lock();
+    HOLD(fill_lock);
     state->suspended--;
-    fill_unlock();
 }
 
 bool fill_sessions_release_all(void)
 {
-    fill_lock();
+    HOLD(fill_lock);
     state->reopen_at_ns = clock_exact_ns() + REOPEN_AFTER_NS;
-    bool closed = close_all_locked(NULL);
-    fill_unlock();
-    return closed;
+    return close_all_locked(NULL);
 }
 
 void fill_session_hold(const struct slot *slot, bool *is_open, bool *is_read_write)
 {
     const struct fill_session *s = &state->of[slot->number];
-    fill_lock();
-    state->suspended++;
+    HOLD(fill_lock);
     int64_t until_ns = clock_exact_ns() + TRANSITION_WAIT_NS;
+    state->suspended++;
     while (state->at_work == s && s->handle == CK_INVALID_HANDLE && fill_wait_locked(until_ns))
         continue;
     *is_open = s->handle != CK_INVALID_HANDLE;
     *is_read_write = s->is_read_write;
-    fill_unlock();
 }

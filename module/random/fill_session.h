@@ -11,6 +11,7 @@
 #ifndef P11_PROXY_FILL_SESSION_H
 #define P11_PROXY_FILL_SESSION_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -72,8 +73,7 @@ int fill_sessions_start_locked(void);
 
 /* The lock of the filler's sessions and thread. A fork takes it before it is made, so it waits until a thread is made:
  * the C library's lists of stacks are changed meanwhile, and a child could make no thread with what it would find. */
-void fill_lock(void);
-void fill_unlock(void);
+extern pthread_mutex_t *fill_lock;
 
 /* Waits for fill_notify_locked(), at the latest until until_ns of clock_exact_ns(): then false. */
 bool fill_wait_locked(int64_t until_ns);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/keep_errno.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "random/fill_session.h"
 #include "random/sizing.h"
@@ -45,7 +46,7 @@ struct demand {
 };
 
 static struct filler {
-    /* fill_lock() guards thread and woken, and changes of state and permitted. */
+    /* fill_lock guards thread and woken, and changes of state and permitted. */
     pthread_t thread;
     bool woken;            /* a slot is in demand since the thread looked last */
     atomic_uint state;     /* enum thread_state */
@@ -120,14 +121,13 @@ static int64_t service_all(bool *served)
 /* Sleeps until a slot is in demand, at the latest until until_ns. Returns whether the thread is to go on. */
 static bool wait_for_demand(bool ends, int64_t until_ns)
 {
-    fill_lock();
+    HOLD(fill_lock);
     while (!ends && !filler->woken && atomic_load(&filler->permitted) && fill_wait_locked(until_ns))
         continue;
     bool goes_on = (!ends || filler->woken) && atomic_load(&filler->permitted);
     filler->woken = false;
     if (!goes_on && atomic_load(&filler->permitted))
         atomic_store(&filler->state, THREAD_ENDED);
-    fill_unlock();
     return goes_on;
 }
 
@@ -219,7 +219,7 @@ static void start(void)
 {
     int rc = 0;
     bool pins = pin(); /* with the loader's lock, so before ours */
-    fill_lock();
+    pthread_mutex_lock(fill_lock);
     unsigned before = atomic_load(&filler->state);
     if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
         if (before == THREAD_ENDED)
@@ -230,7 +230,7 @@ static void start(void)
         atomic_store(&filler->state, rc == 0 ? THREAD_RUNNING : THREAD_NONE);
         atomic_store(&filler->permitted, rc == 0 || rc == EBUSY);
     }
-    fill_unlock();
+    pthread_mutex_unlock(fill_lock);
     if (rc != 0 && rc != EBUSY)
         log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
                   "no background thread, errno %d: pools are filled on the application's calls",
@@ -244,10 +244,9 @@ void filler_wants_fill(struct slot *slot)
     if (!atomic_load(&demand->lasting) || !atomic_load(&filler->permitted))
         return;
     if (!atomic_exchange(&demand->wanted, true)) {
-        fill_lock();
+        HOLD(fill_lock);
         filler->woken = true;
         fill_notify_locked();
-        fill_unlock();
     }
     if (atomic_load(&filler->state) != THREAD_RUNNING)
         start();
@@ -274,11 +273,11 @@ void filler_permit(bool permitted)
 
 bool filler_stop(void)
 {
-    fill_lock();
+    pthread_mutex_lock(fill_lock);
     bool was_permitted = atomic_exchange(&filler->permitted, false);
     bool is_there = atomic_load(&filler->state) != THREAD_NONE;
     fill_notify_locked();
-    fill_unlock();
+    pthread_mutex_unlock(fill_lock);
     if (is_there)
         pthread_join(filler->thread, NULL);
     atomic_store(&filler->state, THREAD_NONE);

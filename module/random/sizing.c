@@ -102,7 +102,7 @@ struct sizes sizing_read(struct slot *slot)
                           .is_failing = l->pause_ns != 0,
                           .is_paused = l->pause_ns != 0 && clock_exact_ns() < l->retry_at_ns};
     unsigned power = power_of(l->call_bytes);
-    while (power > smallest_timed(l) && l->least_ns[power] == 0)
+    while (power > 0 && l->least_ns[power] == 0)
         power--;
     sizes.call_ns = l->least_ns[power];
     sizes.is_flat = is_flat(l, power);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/keep_errno.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "state/memory.h"
 
@@ -168,9 +169,8 @@ void counters_end(void)
     KEEP_ERRNO();
     atomic_store(counting, false);
     close_descriptor();
-    pthread_mutex_lock(&refusals->lock);
+    HOLD(&refusals->lock);
     refusals->count = 0;
-    pthread_mutex_unlock(&refusals->lock);
 }
 
 void counters_free(void)
@@ -245,7 +245,7 @@ bool count_refusal(uint64_t mechanism, const struct policy_rule *rule)
 {
     struct statistics *all = counters();
     unsigned i = 0;
-    pthread_mutex_lock(&refusals->lock);
+    HOLD(&refusals->lock);
     while (i < refusals->count &&
            (refusals->of[i].mechanism != mechanism || refusals->of[i].rule != rule))
         i++;
@@ -265,6 +265,5 @@ bool count_refusal(uint64_t mechanism, const struct policy_rule *rule)
         statistic_add(&shown->times, 1);
     if (all != NULL)
         statistic_add(&all->refused, 1);
-    pthread_mutex_unlock(&refusals->lock);
     return first;
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/lock.h"
 #include "state/memory.h"
 
 static struct initialization {
@@ -29,27 +30,23 @@ static bool wait_for_others_locked(enum init_state from)
 
 enum init_change init_change_begin(enum init_state expected)
 {
-    enum init_change change = CHANGE_IMPOSSIBLE;
-    pthread_mutex_lock(&init->lock);
+    HOLD(&init->lock);
     if (wait_for_others_locked(INITIALIZING))
-        change = CHANGE_RECURSIVE;
-    else if (atomic_load(&init->state) == expected) {
-        change = CHANGE_BEGUN;
-        init->owner = pthread_self();
-        atomic_store(&init->state, expected == INITIALIZED ? FINALIZING : INITIALIZING);
-        while (expected == INITIALIZED && atomic_load(&init->calls_in_flight) != 0)
-            pthread_cond_wait(&init->changed, &init->lock);
-    }
-    pthread_mutex_unlock(&init->lock);
-    return change;
+        return CHANGE_RECURSIVE;
+    if (atomic_load(&init->state) != expected)
+        return CHANGE_IMPOSSIBLE;
+    init->owner = pthread_self();
+    atomic_store(&init->state, expected == INITIALIZED ? FINALIZING : INITIALIZING);
+    while (expected == INITIALIZED && atomic_load(&init->calls_in_flight) != 0)
+        pthread_cond_wait(&init->changed, &init->lock);
+    return CHANGE_BEGUN;
 }
 
 void init_change_end(enum init_state state)
 {
-    pthread_mutex_lock(&init->lock);
+    HOLD(&init->lock);
     atomic_store(&init->state, state);
     pthread_cond_broadcast(&init->changed);
-    pthread_mutex_unlock(&init->lock);
 }
 
 bool init_is_initialized(void)
@@ -69,10 +66,8 @@ bool call_begin(void)
         call_end();
         if (state != FINALIZING)
             return false;
-        pthread_mutex_lock(&init->lock);
-        bool own = wait_for_others_locked(FINALIZING);
-        pthread_mutex_unlock(&init->lock);
-        if (own)
+        HOLD(&init->lock);
+        if (wait_for_others_locked(FINALIZING))
             return false;
     }
 }
@@ -81,44 +76,50 @@ void call_end(void)
 {
     if (atomic_fetch_sub(&init->calls_in_flight, 1) != 1 || atomic_load(&init->state) != FINALIZING)
         return;
-    pthread_mutex_lock(&init->lock);
+    HOLD(&init->lock);
     pthread_cond_broadcast(&init->changed);
-    pthread_mutex_unlock(&init->lock);
 }
 
 /* Threads in the target for random bytes, by the address of their control block; 0: a free place. Thread-local
  * memory would do, but a statically linked host has none for modules. */
 enum { RANDOM_CALLS = 128 };
 static struct random_calls {
-    atomic_uint count;
-    _Atomic uintptr_t threads[RANDOM_CALLS + 1]; /* the last one stands for those without */
+    atomic_uint count; /* of threads without a place, too */
+    _Atomic uintptr_t threads[RANDOM_CALLS];
 } * random_calls;
 IN_WIPED_MEMORY(random_calls, 1)
+
+/* The first place with that thread, or NULL. */
+static _Atomic uintptr_t *place_of(uintptr_t thread)
+{
+    for (unsigned i = 0; i < RANDOM_CALLS; i++)
+        if (atomic_load_explicit(&random_calls->threads[i], memory_order_relaxed) == thread)
+            return &random_calls->threads[i];
+    return NULL;
+}
 
 static uintptr_t this_thread(void)
 {
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-unsigned random_call_begin(void)
+void random_call_begin(void)
 {
-    uintptr_t thread = this_thread();
-    unsigned place = 0;
     atomic_fetch_add(&random_calls->count, 1);
-    for (; place < RANDOM_CALLS; place++) {
-        _Atomic uintptr_t *at = &random_calls->threads[place];
-        /* Looked at first, because an exchange takes the cache line from other threads even if it fails. */
-        uintptr_t empty = atomic_load_explicit(at, memory_order_relaxed);
-        if (empty == 0 && atomic_compare_exchange_strong(at, &empty, thread))
-            break;
-    }
-    return place;
+    _Atomic uintptr_t *place;
+    uintptr_t empty;
+    do {
+        empty = 0;
+        place = place_of(empty);
+    } while (place != NULL && !atomic_compare_exchange_strong(place, &empty, this_thread()));
 }
 
-void random_call_end(unsigned place)
+void random_call_end(void)
 {
+    _Atomic uintptr_t *place = place_of(this_thread());
+    if (place != NULL)
+        atomic_store_explicit(place, 0, memory_order_release);
     atomic_fetch_sub(&random_calls->count, 1);
-    atomic_store_explicit(&random_calls->threads[place], 0, memory_order_release);
 }
 
 bool random_calls_any(void)
@@ -128,11 +129,5 @@ bool random_calls_any(void)
 
 bool random_call_on_this_thread(void)
 {
-    uintptr_t thread = this_thread();
-    if (!random_calls_any())
-        return false;
-    for (unsigned i = 0; i < RANDOM_CALLS; i++)
-        if (atomic_load_explicit(&random_calls->threads[i], memory_order_relaxed) == thread)
-            return true;
-    return false;
+    return random_calls_any() && place_of(this_thread()) != NULL;
 }

@@ -37,9 +37,9 @@ bool init_is_initialized(void);
 bool call_begin(void);
 void call_end(void);
 
-/* Around a call to the target for random bytes, on any thread. _begin() returns what _end() needs. */
-unsigned random_call_begin(void);
-void random_call_end(unsigned place);
+/* Around a call to the target for random bytes, on any thread. */
+void random_call_begin(void);
+void random_call_end(void);
 
 /* True if any thread is in such a call. */
 bool random_calls_any(void);

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "base/lock.h"
 #include "state/counters.h"
 #include "state/init_state.h"
 #include "state/memory.h"
@@ -104,32 +105,26 @@ static void add_locked(CK_SESSION_HANDLE handle, struct slot *slot, unsigned dig
 void session_opened(CK_SESSION_HANDLE handle, struct slot *slot, unsigned digest_info,
                     unsigned closings)
 {
-    pthread_mutex_lock(&state->lock);
+    HOLD(&state->lock);
     struct session *stale = find(handle);
     if (stale != NULL)
         remove_locked(stale);
     if (slot != NULL && handle != CK_INVALID_HANDLE && atomic_load(&state->closings) == closings)
         add_locked(handle, slot, digest_info);
-    pthread_mutex_unlock(&state->lock);
 }
 
 struct slot *session_closed(CK_SESSION_HANDLE handle, bool *last)
 {
-    struct slot *slot = NULL;
-    *last = false;
-    pthread_mutex_lock(&state->lock);
+    HOLD(&state->lock);
     struct session *session = find(handle);
-    if (session != NULL) {
-        slot = remove_locked(session);
-        *last = atomic_load(&slot->sessions) == 0;
-    }
-    pthread_mutex_unlock(&state->lock);
+    struct slot *slot = session != NULL ? remove_locked(session) : NULL;
+    *last = slot != NULL && atomic_load(&slot->sessions) == 0;
     return slot;
 }
 
 void sessions_forget(const struct slot *slot)
 {
-    pthread_mutex_lock(&state->lock);
+    HOLD(&state->lock);
     atomic_fetch_add(&state->closings, 1);
     for (size_t word = 0; word < WORDS; word++) {
         for (uint64_t taken = state->taken[word]; taken != 0; taken &= taken - 1) {
@@ -138,7 +133,6 @@ void sessions_forget(const struct slot *slot)
                 remove_locked(session);
         }
     }
-    pthread_mutex_unlock(&state->lock);
 }
 
 bool session_is_gone(CK_RV rv)

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/safeguard.h"
 #include "state/memory.h"
 #include "state/settings.h"
@@ -131,11 +132,8 @@ struct slot *slot_find(CK_SLOT_ID id)
 
 struct slot *slot_add(CK_SLOT_ID id)
 {
+    HOLD(&state->lock);
     struct slot *slot = slot_find(id);
-    if (slot != NULL)
-        return slot;
-    pthread_mutex_lock(&state->lock);
-    slot = slot_find(id);
     unsigned count = slots_count();
     if (slot == NULL && count < SLOTS_MAX) {
         slot = &state->slots[count];
@@ -144,7 +142,6 @@ struct slot *slot_add(CK_SLOT_ID id)
         atomic_store(&slot->login, atomic_load(&state->login_assumed) ? LOGIN_OF_USER : NO_LOGIN);
         atomic_store_explicit(&state->count, count + 1, memory_order_release);
     }
-    pthread_mutex_unlock(&state->lock);
     return slot;
 }
 
@@ -155,7 +152,7 @@ struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
     struct pool *pool = atomic_load(&slot->pool);
     if (pool != NULL || !config->pool || !memory_is_wiped_on_fork())
         return pool;
-    pthread_mutex_lock(&state->lock);
+    HOLD(&state->lock);
     struct pool **own = &made[slot->number];
     /* One of another size is left to the draws that may still read it. */
     if (*own != NULL && pool_capacity(*own) != size_bytes)
@@ -173,7 +170,6 @@ struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
             if (atomic_load(&state->slots[i].pool) != NULL)
                 pool_limit(atomic_load(&state->slots[i].pool), size_bytes / state->pools);
     }
-    pthread_mutex_unlock(&state->lock);
     return pool;
 }
 
@@ -185,7 +181,7 @@ void slots_assume_login(bool logged_in)
 void slots_forget(void)
 {
     slots_invalidate(SLOT_FINALIZED);
-    pthread_mutex_lock(&state->lock);
+    HOLD(&state->lock);
     for (unsigned i = 0; i < slots_count(); i++) {
         struct slot *slot = &state->slots[i];
         struct pool *pool = atomic_exchange(&slot->pool, NULL);
@@ -196,7 +192,6 @@ void slots_forget(void)
     }
     atomic_store(&state->count, 0);
     state->pools = 0;
-    pthread_mutex_unlock(&state->lock);
 }
 
 void slots_free(void)
