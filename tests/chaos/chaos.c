@@ -371,12 +371,11 @@ static unsigned long long number_in(const char *variable, unsigned long long oth
     return text != NULL ? strtoull(text, NULL, 0) : otherwise;
 }
 
-int main(void)
+void before_all(void)
 {
     char times[16];
     seed = number_in("CHAOS_SEED", (unsigned long long)clock_exact_ns() % NS_PER_S);
     seconds = (int)number_in("CHAOS_SECONDS", getenv("TESTS_LONG") != NULL ? 3600 : 30);
     snprintf(times, sizeof times, "%d", 1 + seconds / HANG_S * 2);
     setenv("CK_TIMEOUT_MULTIPLIER", times, 1);
-    return test_main("chaos", set_up, tear_down);
 }

@@ -27,10 +27,6 @@ const char *__attribute__((format(printf, 1, 2))) text_of(const char *format, ..
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */
 
-/* Before and after each test. */
-void set_up(void);
-void tear_down(void);
-
 /* In a child of a process with threads AddressSanitizer's allocator finds its own locks held for ever, where libc
  * sees to its own; ThreadSanitizer starts no thread there, has a thread of its own, and slows all threads but one. */
 #define SKIP_IF_SANITIZED()                                                                        \

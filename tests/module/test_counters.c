@@ -225,8 +225,3 @@ TEST_EACH(none_are_kept_where_they_are_forbidden, 0, 2)
     ck_assert_int_lt(counters_descriptor(), 0);
     draw(session, 16, 4096);
 }
-
-int main(void)
-{
-    return test_main("counters", set_up, tear_down);
-}

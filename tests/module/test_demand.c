@@ -133,8 +133,3 @@ TEST_EACH(without_a_thread_callers_read_ahead, 0, 2)
     ck_assert_uint_le(CALLS(C_GenerateRandom), 16);
     served_once(2 * KIB);
 }
-
-int main(void)
-{
-    return test_main("demand", set_up, tear_down);
-}

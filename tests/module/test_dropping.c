@@ -332,8 +332,3 @@ TEST_EACH(each_slot_and_login_is_served_bytes_of_its_own, 0, 2)
         }
     served_once(600);
 }
-
-int main(void)
-{
-    return test_main("dropping", set_up, tear_down);
-}

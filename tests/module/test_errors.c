@@ -119,8 +119,3 @@ TEST_EACH(what_changed_after_the_lists_is_seen, 0, 3)
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_uint_eq(messages_with("/nonexistent"), 1);
 }
-
-int main(void)
-{
-    return test_main("errors", set_up, tear_down);
-}

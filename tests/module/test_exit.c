@@ -156,8 +156,3 @@ TEST(after_the_end_has_begun_the_filler_makes_no_call)
     SKIP_IF_SANITIZED();
     reap(child_that(exit_with_a_late_handler));
 }
-
-int main(void)
-{
-    return test_main("exit", set_up, tear_down);
-}

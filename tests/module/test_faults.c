@@ -229,8 +229,3 @@ TEST_EACH(without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS)
     kernel = NULL;
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
 }
-
-int main(void)
-{
-    return test_main("faults", set_up, tear_down);
-}

@@ -231,8 +231,3 @@ TEST(a_c_initialize_in_the_filler_does_not_wait_for_the_c_finalize_that_waits_fo
     ck_assert_uint_eq(answer_inside, CKR_CRYPTOKI_ALREADY_INITIALIZED);
     atomic_store(&shared->complaints, 0); /* of the target's own calls on that thread */
 }
-
-int main(void)
-{
-    return test_main("filler", set_up, tear_down);
-}

@@ -387,8 +387,3 @@ TEST(a_child_of_a_process_that_is_initializing_can_initialize)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_uint_eq(bad_lives, 0);
 }
-
-int main(void)
-{
-    return test_main("fork", set_up, tear_down);
-}

@@ -241,8 +241,3 @@ TEST(mechanisms_that_contain_each_other_end)
     start_without("MD5");
     all_answer(CKR_OK, 1);
 }
-
-int main(void)
-{
-    return test_main("guard", set_up, tear_down);
-}

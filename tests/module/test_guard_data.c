@@ -179,8 +179,3 @@ TEST(a_close_that_fails_forgets_nothing)
     EXPECT(fn->C_CloseSession(session), CKR_FUNCTION_FAILED);
     EXPECT(give(md5_info, sizeof md5_info), CKR_DATA_INVALID);
 }
-
-int main(void)
-{
-    return test_main("guard_data", set_up, tear_down);
-}

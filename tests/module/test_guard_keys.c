@@ -333,8 +333,3 @@ TEST(a_derived_key_is_not_measured_by_its_mechanism)
     has_key(CKK_EC, CKA_EC_PARAMS, p192, sizeof p192 - 1);
     EXPECT(derive(CKM_ECDH1_DERIVE, 2, aes_128), CKR_KEY_SIZE_RANGE);
 }
-
-int main(void)
-{
-    return test_main("guard_keys", set_up, tear_down);
-}

@@ -178,8 +178,3 @@ TEST_EACH(vendor_interfaces_are_not_offered_under_a_policy, 0, 3)
     EXPECT(get((CK_UTF8CHAR_PTR) "Vendor scripted", NULL, &interface, 0),
            _i == 0 ? CKR_ARGUMENTS_BAD : CKR_OK);
 }
-
-int main(void)
-{
-    return test_main("guard_lists", set_up, tear_down);
-}

@@ -179,8 +179,3 @@ TEST_EACH(with_the_pool_off_nothing_is_tested_and_nothing_split, 0, FAULTS)
     /* C_Initialize and C_OpenSession besides. */
     ck_assert_uint_eq(target_calls_in_all(), 3 * sizeof lengths / sizeof *lengths + 1 + 2);
 }
-
-int main(void)
-{
-    return test_main("health", set_up, tear_down);
-}

@@ -313,8 +313,3 @@ TEST(who_waits_for_an_event_holds_nobody_up_and_is_woken_at_the_end)
     join_threads();
     ck_assert_uint_eq(answer, CKR_CRYPTOKI_NOT_INITIALIZED);
 }
-
-int main(void)
-{
-    return test_main("initialize", set_up, tear_down);
-}

@@ -180,8 +180,3 @@ TEST(entries_that_change_in_initialize_are_called)
     EXPECT(interface_list(2, 40)->C_GetSessionInfo(session, &info), CKR_VENDOR_DEFINED);
     draw(session, 16, 4096);
 }
-
-int main(void)
-{
-    return test_main("interfaces", set_up, tear_down);
-}

@@ -229,8 +229,3 @@ TEST(a_hundred_loads_leave_no_descriptor_and_no_mapping)
         ck_assert_uint_le(mappings_of(""), mappings + 10); /* the C library may map a heap or two */
     served_once(100 * 512);
 }
-
-int main(void)
-{
-    return test_main("loading", set_up, tear_down);
-}

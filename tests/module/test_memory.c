@@ -373,8 +373,3 @@ TEST(a_large_pool_that_is_hardly_used_takes_little_memory)
         draw(sessions[slot], 16, 4096);
     ck_assert_uint_le(mapped_kb(" wf", true), SLOTS * 64);
 }
-
-int main(void)
-{
-    return test_main("memory", set_up, tear_down);
-}

@@ -104,8 +104,3 @@ TEST(an_asynchronous_session_is_the_tokens_alone)
     draw(asynchronous, 16, 320);
     ck_assert_uint_eq(own_requests(), before + 20);
 }
-
-int main(void)
-{
-    return test_main("random", set_up, tear_down);
-}

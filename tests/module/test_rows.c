@@ -116,8 +116,3 @@ TEST(a_plain_list_that_claims_3_2_is_read_no_further_than_2_40)
         if (!is_apart(rows[i].name))
             row_is_handed_on(&rows[i], CKR_OK);
 }
-
-int main(void)
-{
-    return test_main("rows", set_up, tear_down);
-}

@@ -293,8 +293,3 @@ TEST_EACH(a_session_opened_while_all_are_closed_is_open_if_the_token_says_so, 0,
     EXPECT(draw_or_fail(session, 16), CKR_SESSION_HANDLE_INVALID);
     EXPECT(draw_or_fail(meanwhile, 16), _i == 0 ? CKR_SESSION_HANDLE_INVALID : CKR_OK);
 }
-
-int main(void)
-{
-    return test_main("sessions", set_up, tear_down);
-}

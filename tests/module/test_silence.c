@@ -211,8 +211,3 @@ TEST(a_secret_is_found_in_every_form)
     text[7] = '\0';
     ck_assert_ptr_null(secrets_find(text, 7));
 }
-
-int main(void)
-{
-    return test_main("silence", set_up, tear_down);
-}

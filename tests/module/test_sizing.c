@@ -183,8 +183,3 @@ TEST(single_slow_calls_shrink_nothing)
     clock_true();
     ck_assert_uint_le(CALLS(C_GenerateRandom) - before, 4 * 64 * KIB / longest * 2 + 4);
 }
-
-int main(void)
-{
-    return test_main("sizing", set_up, tear_down);
-}

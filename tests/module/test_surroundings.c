@@ -188,8 +188,3 @@ TEST_EACH(a_sandbox_costs_speed_only, 0, 2)
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
-
-int main(void)
-{
-    return test_main("surroundings", set_up, tear_down);
-}

@@ -85,8 +85,3 @@ TEST(a_fork_waits_until_the_thread_is_made)
     ck_assert(atomic_load(&fork_goes_on));
     ck_assert_msg(!atomic_load(&fork_came_early), "a fork was made beside pthread_create()");
 }
-
-int main(void)
-{
-    return test_main("thread", set_up, tear_down);
-}

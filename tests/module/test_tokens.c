@@ -259,8 +259,3 @@ TEST_EACH(rsa_keys_are_measured, 0, 2)
     EXPECT(fn->C_DestroyObject(session, unwrapped), CKR_OK);
     EXPECT(fn->C_SignInit(session, &rsa, unwrapped), bare->C_SignInit(session, &rsa, unwrapped));
 }
-
-int main(void)
-{
-    return test_main("tokens", set_up, tear_down);
-}

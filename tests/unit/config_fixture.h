@@ -40,7 +40,7 @@ static inline void put(const char *name, const char *text)
     put_bytes(name, text, strlen(text));
 }
 
-static inline void set_up(void)
+void set_up(void)
 {
     static const char *const folders[] = {"package", "system", "user", "user/modules", "targets"};
     umask(022); /* for the tests that change their user */

@@ -25,8 +25,6 @@ static const int64_t PAUSE_NS = NS_PER_S;
 
 extern struct pool *pool; /* started, empty, of CAPACITY */
 extern struct pool_line lines[POOL_LINES];
-void set_up(void);
-void tear_down(void);
 
 struct pool_counts counts(void);
 

@@ -210,8 +210,3 @@ TEST(a_target_with_a_plain_name_is_of_the_module_directory)
     ck_assert_int_eq(config_check_target(c, &message), 0);
     config_free(c);
 }
-
-int main(void)
-{
-    return test_main("config", set_up, NULL);
-}

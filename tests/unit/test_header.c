@@ -18,8 +18,3 @@ TEST(every_mechanism_of_the_header_is_in_the_table_with_its_value)
                       theirs[i].number);
     ck_assert_uint_ge(COUNT_OF(theirs), 300);
 }
-
-int main(void)
-{
-    return test_main("policy as in a header", NULL, NULL);
-}

@@ -163,7 +163,7 @@ TEST(the_kernels_bytes_are_good)
     fclose(kernel);
 }
 
-static void set_up(void)
+void set_up(void)
 {
     errno = EDOM;
     health_start(&health);
@@ -171,9 +171,8 @@ static void set_up(void)
     ck_assert(health.remembers);
 }
 
-int main(void)
+void before_all(void)
 {
     if (getenv("TESTS_LONG") != NULL)
         setenv("CK_TIMEOUT_MULTIPLIER", "10", 1);
-    return test_main("health", set_up, NULL);
 }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@ static char folder[64], socket_path[96], file_path[96];
 static int daemon_fd;   /* stands for the syslog daemon */
 static int stderr_pipe; /* what came out on stderr */
 
-static void set_up(void)
+void set_up(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int ends[2];
@@ -250,9 +251,4 @@ TEST(one_call_is_one_line_however_long_and_whatever_is_in_it)
     configure("syslog");
     log_write(LOG_LEVEL_ERROR, "%sb", text);
     ck_assert_str_eq(got(daemon_fd), line_of("<83>", text, ""));
-}
-
-int main(void)
-{
-    return test_main("log", set_up, NULL);
 }

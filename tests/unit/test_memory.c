@@ -123,8 +123,3 @@ TEST(a_mutex_of_zero_bytes_is_a_free_one)
     ck_assert_mem_eq(&mutex, &(pthread_mutex_t){0}, sizeof mutex);
     ck_assert_mem_eq(&cond, &(pthread_cond_t){0}, sizeof cond);
 }
-
-int main(void)
-{
-    return test_main("memory", NULL, NULL);
-}

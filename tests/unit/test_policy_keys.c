@@ -300,8 +300,3 @@ TEST(a_denied_digest_is_found_in_a_whole_digest_info_and_in_no_other_data)
         ck_assert(!digest_denied("MD5", NULL, MD5_INFO, bytes));
     ck_assert(!digest_denied("MD5", NULL, BYTES(MD5_INFO "x")));
 }
-
-int main(void)
-{
-    return test_main("policy keys", NULL, NULL);
-}

@@ -2,6 +2,7 @@
 #include "policy_helper.h"
 
 #include <dirent.h>
+#include <errno.h>
 
 #define KEY "jdk.tls.disabledAlgorithms"
 
@@ -386,9 +387,4 @@ TEST(every_kind_of_item_prints_what_it_denies)
     ck_assert_ptr_null(strchr(text, '\x1b'));
     free(text);
     policy_free(policy);
-}
-
-int main(void)
-{
-    return test_main("policy lists", NULL, NULL);
 }

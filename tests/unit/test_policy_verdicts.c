@@ -243,8 +243,3 @@ TEST(curves_of_one_order_are_twins)
                                          strpbrk(curves[j].names, "0123456789"), 3),
                                  0);
 }
-
-int main(void)
-{
-    return test_main("policy verdicts", NULL, NULL);
-}

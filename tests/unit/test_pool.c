@@ -344,8 +344,3 @@ TEST_EACH(no_word_is_served_twice_to_threads, 0, 5)
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_eq(held_bytes(), 0);
 }
-
-int main(void)
-{
-    return test_main("pool", set_up, tear_down);
-}

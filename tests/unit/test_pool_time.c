@@ -160,8 +160,3 @@ TEST(the_target_is_never_more_than_the_pool_may_hold)
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_eq(fetch(8), 0);
 }
-
-int main(void)
-{
-    return test_main("pool_time", set_up, tear_down);
-}
