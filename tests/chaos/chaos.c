@@ -8,6 +8,7 @@
  * that the initialisation did not allow; no code that the target has not said; no call that lasts longer than its bound.
  */
 #include "base/clock.h"
+#include "base/lock.h"
 #include "fixture.h"
 
 #include <pthread.h>
@@ -304,13 +305,12 @@ static void look_for_hangs(void)
 static void tell(uint64_t *random)
 {
     const char *fault = faults[next(random, FAULTS)];
-    pthread_mutex_lock(&telling);
-    if (told < SCRIPT_IS_FULL) {
-        script("%s", fault);
-        told++;
-        statements += strchr(fault, ':') != NULL;
-    }
-    pthread_mutex_unlock(&telling);
+    HOLD(&telling);
+    if (told == SCRIPT_IS_FULL)
+        return;
+    script("%s", fault);
+    told++;
+    statements += strchr(fault, ':') != NULL;
 }
 
 /* Faults follow each other by the calls of the threads, unless these are all held. */

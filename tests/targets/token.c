@@ -3,10 +3,10 @@
  * A session is one word, which calls read without a lock. What opens, closes and logs in takes a lock, as on any real
  * token.
  */
-#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/lock.h"
 #include "target.h"
 
 enum { SESSIONS_MOST = 1024 * 1024 };
@@ -28,16 +28,6 @@ static struct token {
 /* Closed handles, the last one on top; filled only for "reuse handles". */
 static unsigned closed[1024];
 static unsigned closed_count;
-
-static void unlock(pthread_mutex_t **held)
-{
-    pthread_mutex_unlock(*held);
-}
-
-/* Work that begins with it is done beside no other that does. */
-#define IN_ORDER                                                                                   \
-    __attribute__((cleanup(unlock))) pthread_mutex_t *held = &lock;                                \
-    pthread_mutex_lock(held)
 
 void sessions_forget_lock(void)
 {
@@ -94,7 +84,7 @@ static void close_one(CK_SESSION_HANDLE session, const struct script *script)
 
 CK_RV work_C_CloseSession(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     close_one(call->seen.session, call->script);
     return CKR_OK;
 }
@@ -109,7 +99,7 @@ static void close_all(CK_SLOT_ID slot_id, const struct script *script)
 
 CK_RV work_C_CloseAllSessions(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     close_all(call->slot_id, call->script);
     return CKR_OK;
 }
@@ -123,9 +113,8 @@ static void meet_script(const struct script *script)
     atomic_store_explicit(&met, script->end, memory_order_relaxed);
     if (script->empty_slot == NONE)
         return;
-    pthread_mutex_lock(&lock);
+    HOLD(&lock);
     close_all(script->empty_slot, script);
-    pthread_mutex_unlock(&lock);
 }
 
 void token_find_subject(struct call *call)
@@ -263,14 +252,14 @@ CK_RV work_C_WaitForSlotEvent(struct call *call)
 
 CK_RV work_C_InitToken(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     bool is_used = atomic_load(&tokens[call->slot_id].sessions) != 0;
     return is_used && !call->script->keyring ? CKR_SESSION_EXISTS : CKR_OK;
 }
 
 CK_RV work_C_OpenSession(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     const struct script *script = call->script;
     struct token *token = &tokens[call->slot_id];
     CK_FLAGS flags = call->seen.arguments[1];
@@ -315,7 +304,7 @@ CK_RV work_C_GetSessionInfo(struct call *call)
 
 CK_RV work_C_Login(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     struct token *token = &tokens[call->slot_id];
     CK_USER_TYPE user = call->seen.arguments[1];
     unsigned login = atomic_load(&token->login);
@@ -340,7 +329,7 @@ CK_RV work_C_LoginUser(struct call *call)
 
 CK_RV work_C_Logout(struct call *call)
 {
-    IN_ORDER;
+    HOLD(&lock);
     unsigned login = atomic_exchange(&tokens[call->slot_id].login, LOGIN_NONE);
     return login == LOGIN_NONE ? CKR_USER_NOT_LOGGED_IN : CKR_OK;
 }

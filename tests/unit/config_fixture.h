@@ -69,7 +69,13 @@ static inline void must_read(const char *came, const char *text)
     ck_assert_str_eq(came, expected);
 }
 
-/* The caller ends it with config_free(). */
+/* Of a configuration that ends with its block. */
+#define A_CONFIG __attribute__((cleanup(config_end))) struct config
+static inline void config_end(struct config **config)
+{
+    config_free(*config);
+}
+
 static inline struct config *load(void)
 {
     struct config *config = config_read(&places);
@@ -79,10 +85,9 @@ static inline struct config *load(void)
 
 static inline void refused(const char *expected)
 {
-    struct config *config = config_read(&places);
+    A_CONFIG *config = config_read(&places);
     ck_assert_msg(config->mistake_count > 0, "should say: %s", expected);
     must_read(config->mistakes[0].text, expected);
-    config_free(config);
 }
 
 #endif

@@ -60,6 +60,13 @@ static inline int policy_try_text(struct policy **policy, const char *list, cons
     return rc;
 }
 
+/* Of a policy that ends with its block. */
+#define A_POLICY __attribute__((cleanup(policy_end))) struct policy
+static inline void policy_end(struct policy **policy)
+{
+    policy_free(*policy);
+}
+
 static inline struct policy *policy_of(const char *list, const char *text)
 {
     struct policy *policy;
@@ -91,7 +98,7 @@ static inline const struct policy_rule *denied(const struct policy *policy, uint
 /* Of the mechanisms, named or numbered and separated by blanks, all are denied by the lists or none is. */
 static inline void judges(const char *list, const char *text, bool denies, const char *names)
 {
-    struct policy *policy = policy_of(list, text);
+    A_POLICY *policy = policy_of(list, text);
     char *copy = strdup(names), *rest = copy;
     for (char *name; (name = strsep(&rest, " ")) != NULL;) {
         uint64_t number = name[0] == 'C' ? ckm(name) : strtoull(name, NULL, 0);
@@ -99,7 +106,6 @@ static inline void judges(const char *list, const char *text, bool denies, const
                       text ? text : "", name);
     }
     free(copy);
-    policy_free(policy);
 }
 
 #endif

@@ -7,7 +7,7 @@
 /* Those of the words are the first ones of their enums; tests/package compares all with the documents. */
 TEST(without_any_file_everything_has_its_default)
 {
-    struct config *c = load();
+    A_CONFIG *c = load();
     ck_assert_ptr_null(c->target);
     ck_assert_ptr_null(c->target_init);
     ck_assert(c->pool && c->statistics);
@@ -16,7 +16,6 @@ TEST(without_any_file_everything_has_its_default)
     ck_assert_ptr_null(c->disabled_algorithms);
     ck_assert_int_eq(c->log.destination, LOG_TO_SYSLOG);
     ck_assert_int_eq(c->log.level, LOG_LEVEL_WARNING);
-    config_free(c);
 }
 
 /* With white space, comments, CRLF, a byte order mark, and keys of p11-kit and of others, which count for nothing. */
@@ -36,7 +35,7 @@ TEST(every_key_takes_what_the_manual_says)
                      "x-statistics: off\n"
                      "module: p11-proxy.so\nmodule: twice.so\nx-init-reserved: a\nsetting.2: b\n"
                      "x-log: /var/log/p11 debug");
-    struct config *c = load();
+    A_CONFIG *c = load();
     ck_assert_str_eq(c->target, "/usr/lib/real.so");
     ck_assert_str_eq(c->target_init, "configdir='/a b' flags=x:y");
     ck_assert_str_eq(config_find(c, "x-target-init")->text, "(hidden)");
@@ -55,7 +54,6 @@ TEST(every_key_takes_what_the_manual_says)
     ck_assert_int_eq(c->log.destination, LOG_TO_FILE);
     ck_assert_int_eq(c->log.level, LOG_LEVEL_DEBUG);
     ck_assert_str_eq(c->log.path, "/var/log/p11");
-    config_free(c);
 }
 
 TEST(a_size_and_a_duration_have_their_units)
@@ -68,10 +66,9 @@ TEST(a_size_and_a_duration_have_their_units)
                  {"x-pool-size: 16MiB\nx-pool-max-age: 60 min", 16777216, 3600000}};
     for (size_t i = 0; i < COUNT(cases); i++) {
         put(module_file, cases[i].lines);
-        struct config *c = load();
+        A_CONFIG *c = load();
         ck_assert_uint_eq(c->pool_size_bytes, cases[i].bytes);
         ck_assert_uint_eq(c->pool_max_age_ms, cases[i].ms);
-        config_free(c);
     }
 }
 
@@ -143,12 +140,11 @@ TEST(mistakes_are_told_up_to_a_bound_and_the_rest_counts)
 {
     put("pkcs11.conf", "user-config: maybe\n");
     put(module_file, "x-policy: audit\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\n");
-    struct config *c = config_read(&places);
+    A_CONFIG *c = config_read(&places);
     ck_assert_uint_eq(c->mistake_count, CONFIG_MISTAKES_MOST);
     must_read(c->mistakes[0].text,
               "@/pkcs11.conf:1: user-config is not one of none, merge, only, override: 'maybe'");
     ck_assert_int_eq(c->policy, CONFIG_POLICY_AUDIT);
-    config_free(c);
 }
 
 TEST(what_is_not_a_small_text_file_is_refused_at_once)
@@ -200,7 +196,7 @@ TEST(a_target_with_a_plain_name_is_of_the_module_directory)
 {
     struct message message;
     put(module_file, "\nx-target: real.so\n");
-    struct config *c = load();
+    A_CONFIG *c = load();
     must_read(c->target, "@/targets/real.so");
     ck_assert_str_eq(config_find(c, "x-target")->text, "real.so");
     ck_assert_int_ne(config_check_target(c, &message), 0);
@@ -208,5 +204,4 @@ TEST(a_target_with_a_plain_name_is_of_the_module_directory)
                             "directory): '@/targets/real.so'");
     put("targets/real.so", "");
     ck_assert_int_eq(config_check_target(c, &message), 0);
-    config_free(c);
 }

@@ -11,11 +11,10 @@ static void put_three_files(void)
 /* What a key is set to, and where. */
 static void shows(const char *key, const char *text, const char *origin)
 {
-    struct config *c = load();
+    A_CONFIG *c = load();
     char came[512];
     ck_assert_str_eq(config_find(c, key)->text, text);
     must_read(config_origin(config_find(c, key), came, sizeof came), origin);
-    config_free(c);
 }
 
 /* What the three files amount to. */
@@ -23,12 +22,11 @@ enum counts { SYSTEM_ONLY, ALL_THREE, USER_ONLY };
 
 static void expect(enum counts counts)
 {
-    struct config *c = load();
+    A_CONFIG *c = load();
     ck_assert_uint_eq(c->pool_size_bytes, counts == SYSTEM_ONLY ? 8192 : 12288);
     ck_assert_uint_eq(c->pool_max_age_ms, counts == USER_ONLY ? 10000 : 2000);
     ck_assert_int_eq(c->pool_mix, counts == USER_ONLY ? CONFIG_MIX_NONE : CONFIG_MIX_KERNEL);
     ck_assert_int_eq(c->user_file != NULL, counts != SYSTEM_ONLY);
-    config_free(c);
 }
 
 TEST(later_files_override_earlier_ones_key_by_key)

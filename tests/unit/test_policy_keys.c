@@ -11,59 +11,56 @@ enum {
     MONTGOMERY = 0x41
 };
 
-/* Whether a list denies a key of that size to a mechanism (NULL: on import). */
-static bool key_denied(const char *list, const char *mechanism, uint64_t type, uint64_t bits)
+/* A list, and whether it denies a key of that size to a mechanism (NULL: on import). */
+struct judged {
+    const char *list, *mechanism;
+    uint64_t type, bits;
+    bool denied;
+};
+
+static void judge(const struct judged *rows, size_t count)
 {
-    struct policy *policy = policy_of(list, NULL);
-    struct key_info key = key_info_of(key_type_find(type));
-    bool is_curve;
-    key.bits = bits;
-    bool is =
-        policy_key(policy, mechanism ? ckm(mechanism) : NO_MECHANISM, &key, &is_curve) != NULL;
-    ck_assert(!is_curve);
-    policy_free(policy);
-    return is;
+    for (const struct judged *row = rows; row < rows + count; row++) {
+        A_POLICY *policy = policy_of(row->list, NULL);
+        uint64_t mechanism = row->mechanism ? ckm(row->mechanism) : NO_MECHANISM;
+        struct key_info key = key_info_of(key_type_find(row->type));
+        bool is_curve;
+        key.bits = row->bits;
+        bool is_denied = policy_key(policy, mechanism, &key, &is_curve) != NULL;
+        ck_assert_msg(is_denied == row->denied && !is_curve, "%s: %s: %llu", row->list,
+                      row->mechanism, (unsigned long long)row->bits);
+    }
 }
 
 TEST(sizes_that_conditions_name_are_denied)
 {
-    static const struct {
-        const char *list;
-        uint64_t bits;
-        bool denied;
-    } sizes[] = {
-        {"RSA keySize < 2048", 2047, 1},
-        {"RSA keySize < 2048", 2048, 0},
-        {"RSA keySize <= 2048", 2048, 1},
-        {"RSA keySize <= 2048", 2049, 0},
-        {"RSA keySize == 2048", 2048, 1},
-        {"RSA keySize != 2048", 2048, 0},
-        {"RSA keySize != 2048", 2049, 1},
-        {"RSA keySize >= 2048", 2048, 1},
-        {"RSA keySize > 2048", 2048, 0},
-        {"RSA keySize > 2048", UINT64_MAX - 1, 1},
+    static const struct judged rows[] = {
+        {"RSA keySize < 2048", NULL, RSA, 2047, 1},
+        {"RSA keySize < 2048", NULL, RSA, 2048, 0},
+        {"RSA keySize <= 2048", NULL, RSA, 2048, 1},
+        {"RSA keySize <= 2048", NULL, RSA, 2049, 0},
+        {"RSA keySize == 2048", NULL, RSA, 2048, 1},
+        {"RSA keySize != 2048", NULL, RSA, 2048, 0},
+        {"RSA keySize != 2048", NULL, RSA, 2049, 1},
+        {"RSA keySize >= 2048", NULL, RSA, 2048, 1},
+        {"RSA keySize > 2048", NULL, RSA, 2048, 0},
+        {"RSA keySize > 2048", NULL, RSA, UINT64_MAX - 1, 1},
         /* The JDK's: size 0 denies, an unknown one permits. */
-        {"RSA keySize > 2048", 0, 1},
-        {"RSA keySize < 2048", BITS_UNKNOWN, 0},
+        {"RSA keySize > 2048", NULL, RSA, 0, 1},
+        {"RSA keySize < 2048", NULL, RSA, BITS_UNKNOWN, 0},
         /* All conditions of an item must be met; items add up. */
-        {"RSA keySize >= 1024 & keySize < 2048 & keySize != 1536", 1536, 0},
-        {"RSA keySize >= 1024 & keySize < 2048 & keySize != 1536", 1537, 1},
-        {"RSA keySize < 2048 & denyAfter 2099-01-01", 1024, 0},
-        {"RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192", 3072, 1},
-        {"RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192", 2048, 0},
+        {"RSA keySize >= 1024 & keySize < 2048 & keySize != 1536", NULL, RSA, 1536, 0},
+        {"RSA keySize >= 1024 & keySize < 2048 & keySize != 1536", NULL, RSA, 1537, 1},
+        {"RSA keySize < 2048 & denyAfter 2099-01-01", NULL, RSA, 1024, 0},
+        {"RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192", NULL, RSA, 3072, 1},
+        {"RSA keySize < 1024, RSA keySize == 3072, RSA keySize > 8192", NULL, RSA, 2048, 0},
     };
-    for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        ck_assert_msg(key_denied(sizes[i].list, NULL, RSA, sizes[i].bits) == sizes[i].denied,
-                      "%s: %llu", sizes[i].list, (unsigned long long)sizes[i].bits);
+    judge(rows, COUNT_OF(rows));
 }
 
 TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
 {
-    static const struct {
-        const char *list, *mechanism;
-        uint64_t type, bits;
-        bool denied;
-    } rows[] = {
+    static const struct judged rows[] = {
         {"DiffieHellman keySize < 1024", "CKM_DH_PKCS_DERIVE", DH, 768, 1},
         {"DH keySize < 1024", NULL, X9_42_DH, 768, 1},
         {"EC keySize < 224", "CKM_ECDSA", EC, 192, 1},
@@ -88,18 +85,14 @@ TEST(a_key_types_name_is_about_its_keys_and_another_about_its_mechanisms)
         {"DESede keySize < 168", NULL, DES2, 128, 1},
         {"DESede keySize < 168", NULL, DES3, 0, 0},
     };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        ck_assert_msg(key_denied(rows[i].list, rows[i].mechanism, rows[i].type, rows[i].bits) ==
-                          rows[i].denied,
-                      "%s: %s", rows[i].list, rows[i].mechanism);
+    judge(rows, COUNT_OF(rows));
 
-    struct policy *policy = policy_of("0x80001234 keySize < 3072", NULL);
+    A_POLICY *policy = policy_of("0x80001234 keySize < 3072", NULL);
     struct key_info key = key_info_of(NULL); /* of a type that is in no table */
     key.bits = 2048;
     ck_assert_ptr_nonnull(policy_key(policy, 0x80001234, &key, NULL));
     ck_assert_ptr_null(policy_key(policy, 0x80001235, &key, NULL));
     ck_assert_ptr_null(denied(policy, 0x80001234));
-    policy_free(policy);
 }
 
 TEST(the_smallest_key_is_raised_as_the_rules_demand)
@@ -118,7 +111,7 @@ TEST(the_smallest_key_is_raised_as_the_rules_demand)
         {"CKM_DSA_SHA1", BITS_UNKNOWN},
         {"CKM_DES_CBC", BITS_UNKNOWN},
     };
-    struct policy *policy =
+    A_POLICY *policy =
         policy_of("RSA keySize < 2048, DH keySize < 1024, EC keySize < 224, ECDSA keySize <= 255, "
                   "AES keySize == 128, MD5withRSA keySize < 4096, DSA keySize > 0, "
                   "DES keySize < 64",
@@ -127,7 +120,6 @@ TEST(the_smallest_key_is_raised_as_the_rules_demand)
         ck_assert_msg(policy_min_key_bits(policy, ckm(least[i].mechanism)) == least[i].bits, "%s",
                       least[i].mechanism);
     ck_assert_uint_eq(policy_min_key_bits(policy, 0x80001234), 0);
-    policy_free(policy);
 }
 
 /* secp192r1, or another group, as explicit parameters with only what is looked at. */
@@ -150,17 +142,14 @@ TEST(the_smallest_key_is_raised_as_the_rules_demand)
 /* Whether a list denies the curve in a value of CKA_EC_PARAMS, of which not one byte more may be read. */
 static bool curve_denied(const char *list, uint64_t type, const char *der, size_t bytes)
 {
-    struct policy *policy = policy_of(list, NULL);
+    A_POLICY *policy = policy_of(list, NULL);
     struct key_info key = key_info_of(key_type_find(type));
     uint8_t *copy = malloc(bytes + (bytes == 0));
     bool is_curve;
     memcpy(copy, der, bytes);
     key_info_params(&key, copy, bytes);
     free(copy);
-    const struct policy_rule *rule = policy_key(policy, NO_MECHANISM, &key, &is_curve);
-    bool is = rule != NULL;
-    policy_free(policy);
-    return is;
+    return policy_key(policy, NO_MECHANISM, &key, &is_curve) != NULL;
 }
 
 TEST(a_curve_is_denied_by_each_of_its_names_and_in_every_form)
@@ -207,12 +196,11 @@ TEST(a_twin_in_explicit_parameters_is_no_way_out)
     for (size_t i = 0; i < curve_count; i++) {
         if (!has_name(curves[i].names, "brainpoolP256r1", strlen("brainpoolP256r1")))
             continue;
-        struct policy *policy = policy_of("brainpoolP256t1", NULL);
+        A_POLICY *policy = policy_of("brainpoolP256t1", NULL);
         struct key_info key = {key_type_find(EC), 256, SET_UNKNOWN, &curves[i], true, false};
         ck_assert_ptr_null(policy_key(policy, NO_MECHANISM, &key, NULL));
         key.spelled_out = true;
         ck_assert_ptr_nonnull(policy_key(policy, NO_MECHANISM, &key, NULL));
-        policy_free(policy);
         return;
     }
     ck_abort_msg("no brainpoolP256r1");
@@ -256,10 +244,9 @@ TEST(while_curves_are_ruled_an_unknown_one_is_denied)
     ck_assert(!curve_denied("secp256k1", EC, BYTES(EXPLICIT(ORDER_P192))));
 
     /* If nothing is said of a key's curve, nothing is known. */
-    struct policy *policy = policy_of("EC keySize < 224", NULL);
+    A_POLICY *policy = policy_of("EC keySize < 224", NULL);
     struct key_info key = key_info_of(key_type_find(EC));
     ck_assert_ptr_null(policy_key(policy, NO_MECHANISM, &key, NULL));
-    policy_free(policy);
 }
 
 #define MD5_INFO                                                                                   \
@@ -274,12 +261,11 @@ TEST(while_curves_are_ruled_an_unknown_one_is_denied)
 
 static bool digest_denied(const char *list, const char *text, const char *data, size_t bytes)
 {
-    struct policy *policy = policy_of(list, text);
+    A_POLICY *policy = policy_of(list, text);
     uint8_t *copy = malloc(bytes + (bytes == 0)); /* so that reading too far is seen */
     memcpy(copy, data, bytes);
     bool is = policy_digest_info(policy, copy, bytes) != NULL;
     free(copy);
-    policy_free(policy);
     return is;
 }
 
