@@ -51,9 +51,9 @@ int say(const char *format, ...)
     va_start(arguments, format);
     int len = vasprintf(&text, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "%s: ", request.command);
-    put_plain(stderr, len >= 0 ? text : "out of memory");
-    putc('\n', stderr);
+    if (len >= 0)
+        make_plain(text);
+    fprintf(stderr, "%s: %s\n", request.command, len >= 0 ? text : "out of memory");
     if (len >= 0)
         free(text);
     return EXIT_BAD;

@@ -101,8 +101,7 @@ bool registered_find(struct registered *registered, const char *module_path, con
 
 void registered_folder(char folder[PATH_MAX], const struct config_places *places)
 {
-    if (places->user_config[0] != '\0')
-        snprintf(folder, PATH_MAX, "%.*s/modules", PATH_MAX - 16, places->user_config);
-    else
-        snprintf(folder, PATH_MAX, "%s", places->system_modules);
+    bool has_own = places->user_config[0] != '\0';
+    snprintf(folder, PATH_MAX, "%.*s%s", PATH_MAX - 16,
+             has_own ? places->user_config : places->system_modules, has_own ? "/modules" : "");
 }

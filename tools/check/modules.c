@@ -152,16 +152,6 @@ void check_target(void)
     }
 }
 
-static void report_distrust(const struct statistics_slot *slot)
-{
-    if (slot->trust != HEALTH_OK)
-        report_add(
-            MARK_PROBLEM, "token",
-            "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
-            "do not use its random bytes, nor keys that it generates; ask its maker",
-            slot->token, slot->trust == HEALTH_FAILED ? "fails" : "may fail soon");
-}
-
 static void use_proxy(CK_FUNCTION_LIST *list)
 {
     CK_SLOT_ID slots[SLOTS_MOST] = {0};
@@ -182,8 +172,15 @@ static void use_proxy(CK_FUNCTION_LIST *list)
                    "the proxy is of another version than this program, which is " VERSION ": %s\n"
                    "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
                    checked.module_path, checked.module_path);
-    for (size_t slot = 0; own.count > 0 && slot < own.proxies[0].counters->slot_count; slot++)
-        report_distrust(&own.proxies[0].counters->slots[slot]);
+    for (size_t i = 0; own.count > 0 && i < own.proxies[0].counters->slot_count; i++) {
+        const struct statistics_slot *slot = &own.proxies[0].counters->slots[i];
+        if (slot->trust != HEALTH_OK)
+            report_add(
+                MARK_PROBLEM, "token",
+                "token '%s': its random generator fails the health test, so C_GenerateRandom %s\n"
+                "do not use its random bytes, nor keys that it generates; ask its maker",
+                slot->token, slot->trust == HEALTH_FAILED ? "fails" : "may fail soon");
+    }
     counters_free(&own);
     report_stage("in the proxy's C_Finalize");
 }

@@ -152,21 +152,16 @@ static void say_warning(const char *message)
 
 static int run(void)
 {
-    struct config *config = NULL;
-    struct policy *policy = NULL;
+    struct config *config; /* as the policy, until the program ends */
+    struct policy *policy;
     struct message message;
-    int code = EXIT_USAGE;
 
     if (config_load(&config, request.module_path, &message) != 0 ||
-        policy_load(&policy, config, say_warning, &message) != 0)
+        policy_load(&policy, config, say_warning, &message) != 0) {
         say("%s", message.text);
-    else if (request.arguments[0] != NULL)
-        code = answer_all(policy);
-    else
-        code = print_policy(policy);
-    policy_free(policy);
-    config_free(config);
-    return end_of_output(code);
+        return EXIT_USAGE;
+    }
+    return end_of_output(request.arguments[0] != NULL ? answer_all(policy) : print_policy(policy));
 }
 
 const struct command policy_command = {

@@ -16,11 +16,10 @@
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_METRICS };
 
 static struct {
-    const char *format_word;
-    enum format format;
+    const char *format;
     bool watches;
     unsigned long period_s;
-} stats = {.format_word = "table", .period_s = 1};
+} stats = {.format = "table", .period_s = 1};
 
 enum { NUMBER_WIDTH = 15, LABEL_WIDTH = 20 };
 
@@ -191,25 +190,21 @@ static bool find(struct counted_list *list, bool complains)
 }
 
 /* Once, or until stdout is closed or none of the processes that were named can be shown. */
-static int show(void)
+static int show(enum format format)
 {
-    bool redraws = stats.watches && stats.format == FORMAT_TABLE && is_screen();
+    static void (*const print[])(const struct counted_list *) = {put_table, stats_json,
+                                                                 stats_metrics};
+    bool redraws = stats.watches && format == FORMAT_TABLE && is_screen();
     bool has_names = request.arguments[0] != NULL;
     struct counted_list list = {0};
     bool all_shown = find(&list, /* complains= */ true);
     int code;
     do {
-        if (stats.format == FORMAT_JSON)
-            stats_json(&list);
-        else if (stats.format == FORMAT_METRICS)
-            stats_metrics(&list);
-        else {
-            fputs(redraws ? DRAW_ANEW : "", stdout);
-            put_table(&list);
-            fputs(stats.watches && !redraws ? "\n" : "", stdout);
-        }
+        fputs(redraws ? DRAW_ANEW : "", stdout);
+        print[format](&list);
+        fputs(stats.watches && !redraws && format == FORMAT_TABLE ? "\n" : "", stdout);
         code = end_of_output(all_shown ? EXIT_FINE : EXIT_BAD);
-        if (!has_names && !(stats.watches && stats.format == FORMAT_JSON))
+        if (!has_names && !(stats.watches && format == FORMAT_JSON))
             put_notes(&list);
         if (!stats.watches || ferror(stdout))
             break;
@@ -223,17 +218,16 @@ static int show(void)
 
 static int run(void)
 {
-    int format = word_number(stats.format_word, "table, json, openmetrics");
+    int format = word_number(stats.format, "table, json, openmetrics");
     unsigned long number;
     if (format < 0)
-        usage_error("--format is not table, json or openmetrics: '%s'", stats.format_word);
-    stats.format = (enum format)format;
-    if (stats.watches && stats.format == FORMAT_METRICS)
+        usage_error("--format is not table, json or openmetrics: '%s'", stats.format);
+    if (stats.watches && format == FORMAT_METRICS)
         usage_error("--watch does not go with --format=openmetrics");
     for (char **word = request.arguments; *word != NULL; word++)
         if (!parse_number(*word, INT_MAX, &number))
             usage_error("no process has this number: '%s'", *word);
-    return show();
+    return show((enum format)format);
 }
 
 const struct command stats_command = {
@@ -246,8 +240,8 @@ const struct command stats_command = {
         "You see your own processes; root sees those of all users.",
     .takes_arguments = true,
     .options = {{"format", "=FORMAT", "table (the default), json or openmetrics",
-                 .text = &stats.format_word},
-                {"json", "", "the same as --format=json", .text = &stats.format_word},
+                 .text = &stats.format},
+                {"json", "", "the same as --format=json", .text = &stats.format},
                 {"watch", "[=SECONDS]", "again every second, or every 1 to 3600 seconds",
                  &stats.watches, .number = &stats.period_s, .most = 3600}},
     .exit_codes = "0 shown, or no process uses it; 1 a PID cannot be shown; 2 wrong usage.",
