@@ -1,10 +1,12 @@
-/* fuzz_policy.c - any text as an inline list, or with AS_FILE any bytes as a list file. */
+/* fuzz_policy.c - any text as an inline list, and any bytes as a list file. */
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "fuzz.h"
 #include "policy/policy.h"
+
+enum { NOW_S = 1800000000 };
 
 static size_t warnings;
 
@@ -64,20 +66,15 @@ static void fuzz_policy(struct policy_sources *sources, const void *data, size_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct policy_sources sources = {.now_s = 1800000000};
-#ifdef AS_FILE
-    char path[64];
+    char path[64], *list = strndup((const char *)data, size);
     int fd = memfd_create("list", MFD_CLOEXEC);
     must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    sources.file = (struct policy_rule){path, "fuzz", "file", 1, NULL};
-    fuzz_policy(&sources, data, size);
+    fuzz_policy(&(struct policy_sources){.now_s = NOW_S, .list = {list, "fuzz", NULL, 1, NULL}},
+                data, size);
+    fuzz_policy(&(struct policy_sources){.now_s = NOW_S, .file = {path, "fuzz", "file", 1, NULL}},
+                data, size);
     close(fd);
-#else
-    char *list = strndup((const char *)data, size);
-    sources.list = (struct policy_rule){list, "fuzz", NULL, 1, NULL};
-    fuzz_policy(&sources, data, size);
     free(list);
-#endif
     return 0;
 }
