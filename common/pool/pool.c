@@ -301,9 +301,9 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bo
                       struct pool_fetch *fetch)
 {
     struct pool_memory *m = p->memory;
-    *fetch = (struct pool_fetch){0};
-    pthread_mutex_lock(&m->lock);
-    expire_locked(p);
+    HOLD(&m->lock);
+    /* Before the token is asked, so no byte is younger than it claims. */
+    int64_t now_ns = expire_locked(p);
     if (caller_bytes != 0) {
         m->counts.missed++;
         m->served_lately += caller_bytes;
@@ -314,15 +314,11 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bo
     bool all = fills_up && m->served_lately > caller_bytes;
     m->target_bytes = all ? m->most_bytes : min_size(target, m->most_bytes);
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
-    fetch->epoch = atomic_load(&m->epoch);
-    if (fetch->epoch != 0 && wanted > 0 && m->most_bytes >= POOL_TARGET_MIN)
+    *fetch = (struct pool_fetch){.epoch = atomic_load(&m->epoch), .fetched_ns = now_ns};
+    if (fetch->epoch != 0)
         fetch->bytes =
             ring_open(&p->ring, min_size(caller_bytes, wanted), wanted, &fetch->len_bytes);
-    pthread_mutex_unlock(&m->lock);
-    if (fetch->bytes == NULL)
-        return false;
-    fetch->fetched_ns = clock_ticks_ns();
-    return true;
+    return fetch->bytes != NULL;
 }
 
 size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_bytes,
@@ -336,7 +332,7 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
     if (caller_bytes != 0)
         copy_and_wipe(caller_buf, fetch->bytes + kept_bytes, caller_bytes);
 
-    pthread_mutex_lock(&m->lock);
+    HOLD(&m->lock);
     uint64_t epoch = atomic_load(&m->epoch);
     if (epoch != fetch->epoch) {
         wipe_bytes(fetch->bytes, kept_bytes);
@@ -345,7 +341,6 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
     ring_close(&p->ring, kept_bytes, fetch->fetched_ns);
     m->counts.fetches += kept_bytes != 0;
     m->counts.fetched_bytes += kept_bytes;
-    pthread_mutex_unlock(&m->lock);
     /* Forked since: what was copied may be what the kernel left there, zeros. */
     if (epoch == 0 && caller_bytes != 0) {
         wipe_bytes(caller_buf, caller_bytes);

@@ -81,7 +81,7 @@ struct pool_fetch {
     uint8_t *bytes;
     size_t len_bytes;
     uint64_t epoch;
-    int64_t fetched_ns; /* read before the token is asked: no byte is younger than it claims */
+    int64_t fetched_ns;
 };
 
 /*

@@ -196,8 +196,7 @@ static int make_thread_locked(void)
 {
     pthread_attr_t attributes;
     size_t stack_bytes;
-    sigset_t all;
-    sigset_t callers;
+    sigset_t all, callers;
     int rc = pthread_attr_init(&attributes);
     if (rc != 0)
         return rc;
@@ -218,7 +217,10 @@ static int make_thread_locked(void)
 static void start(void)
 {
     int rc = 0;
+    int cancellation;
     bool pins = pin(); /* with the loader's lock, so before ours */
+    /* A caller that is cancelled while it joins would leave the lock held. */
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
     pthread_mutex_lock(fill_lock);
     unsigned before = atomic_load(&filler->state);
     if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
@@ -231,6 +233,7 @@ static void start(void)
         atomic_store(&filler->permitted, rc == 0 || rc == EBUSY);
     }
     pthread_mutex_unlock(fill_lock);
+    pthread_setcancelstate(cancellation, &cancellation);
     if (rc != 0 && rc != EBUSY)
         log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
                   "no background thread, errno %d: pools are filled on the application's calls",

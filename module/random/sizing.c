@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "state/memory.h"
 #include "state/settings.h"
@@ -45,10 +46,9 @@ static struct sizing {
 } * sizings;
 IN_WIPED_MEMORY(sizings, SLOTS_MAX)
 
-static struct learned *lock(struct slot *slot)
+static struct learned *learned_locked(struct slot *slot)
 {
     struct sizing *s = &sizings[slot->number];
-    pthread_mutex_lock(&s->lock);
     unsigned version = atomic_load(&slot->sizes_version);
     unsigned retry_version = atomic_load(&slot->retry_version);
     if (s->version != version || s->learned.call_bytes == 0)
@@ -59,11 +59,6 @@ static struct learned *lock(struct slot *slot)
     s->version = version;
     s->retry_version = retry_version;
     return &s->learned;
-}
-
-static void unlock(struct slot *slot)
-{
-    pthread_mutex_unlock(&sizings[slot->number].lock);
 }
 
 static unsigned power_of(size_t bytes)
@@ -95,7 +90,8 @@ static bool is_flat(const struct learned *l, unsigned power)
 
 struct sizes sizing_read(struct slot *slot)
 {
-    struct learned *l = lock(slot);
+    HOLD(&sizings[slot->number].lock);
+    struct learned *l = learned_locked(slot);
     struct sizes sizes = {.call_bytes = l->call_bytes,
                           .limit_bytes = l->limit_bytes,
                           .least_bytes = l->least_bytes,
@@ -106,7 +102,6 @@ struct sizes sizing_read(struct slot *slot)
         power--;
     sizes.call_ns = l->least_ns[power];
     sizes.is_flat = is_flat(l, power);
-    unlock(slot);
     return sizes;
 }
 
@@ -169,28 +164,29 @@ static void learn_time(struct learned *l, size_t asked_bytes, int64_t took_ns)
 
 void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
 {
-    struct learned *l = lock(slot);
+    HOLD(&sizings[slot->number].lock);
+    struct learned *l = learned_locked(slot);
     if (l->failed_bytes > asked_bytes)
         limit(l, l->failed_bytes);
     l->failed_bytes = 0;
     l->retry_at_ns = l->pause_ns = 0;
     if (asked_bytes >= LEAST_CALL_BYTES)
         learn_time(l, asked_bytes, took_ns);
-    unlock(slot);
 }
 
 void sizing_failed(struct slot *slot, size_t asked_bytes)
 {
-    struct learned *l = lock(slot);
+    HOLD(&sizings[slot->number].lock);
+    struct learned *l = learned_locked(slot);
     if (l->failed_bytes == 0 || asked_bytes < l->failed_bytes)
         l->failed_bytes = asked_bytes;
     lower_below(l, asked_bytes);
-    unlock(slot);
 }
 
 void sizing_found(struct slot *slot, size_t works_bytes, size_t request_bytes)
 {
-    struct learned *l = lock(slot);
+    HOLD(&sizings[slot->number].lock);
+    struct learned *l = learned_locked(slot);
     if (works_bytes < LARGEST_TRIED_BYTES)
         limit(l, works_bytes * 2);
     if (request_bytes > works_bytes)
@@ -199,12 +195,12 @@ void sizing_found(struct slot *slot, size_t works_bytes, size_t request_bytes)
         l->least_bytes = works_bytes;
     l->call_bytes = works_bytes;
     l->failed_bytes = 0;
-    unlock(slot);
 }
 
 void sizing_pause(struct slot *slot, CK_RV rv)
 {
-    struct learned *l = lock(slot);
+    pthread_mutex_lock(&sizings[slot->number].lock);
+    struct learned *l = learned_locked(slot);
     int64_t now_ns = clock_exact_ns();
     int64_t pause_ns = l->pause_ns == 0 ? FIRST_PAUSE_NS : l->pause_ns * 2;
     bool tell = l->pause_ns == 0 && (l->logged_ns == 0 || now_ns - l->logged_ns >= LOG_AGAIN_NS);
@@ -216,7 +212,7 @@ void sizing_pause(struct slot *slot, CK_RV rv)
     /* The sizes of failed calls were not to blame. */
     if (l->call_bytes < FIRST_CALL_BYTES && l->limit_bytes == SIZE_MAX)
         l->call_bytes = FIRST_CALL_BYTES;
-    unlock(slot);
+    pthread_mutex_unlock(&sizings[slot->number].lock);
     if (tell)
         log_write(LOG_LEVEL_WARNING, "slot %lu: the token gives no random bytes, code 0x%lx",
                   slot->id, rv);

@@ -42,9 +42,11 @@ static bool is_about_state(CK_RV rv)
            rv == CKR_CRYPTOKI_NOT_INITIALIZED || rv == CKR_OPERATION_ACTIVE;
 }
 
-/* Records what the tests say of an answer of len_bytes: what is wrong, or NULL. Returns the code that its caller gets. */
-static CK_RV record_health(struct slot *slot, const char *wrong, size_t len_bytes)
+/* Tests an answer, and records what the tests say. Returns the code that its caller gets. */
+static CK_RV record_health(struct slot *slot, const uint8_t *bytes, size_t len_bytes)
 {
+    struct health *health = pool_health(atomic_load(&slot->pool));
+    const char *wrong = SAFEGUARD(HEALTH) ? health_test(health, bytes, len_bytes) : NULL;
     unsigned before = atomic_load(&slot->health);
     if (wrong == NULL) {
         /* Only an answer that the same tests can judge clears a suspicion: not a shorter one. */
@@ -83,36 +85,32 @@ static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
         if (rv != CKR_OK)
             return rv;
         sizing_accepted(slot, len_bytes, *took_ns);
-        rv = record_health(
-            slot,
-            SAFEGUARD(HEALTH) ? health_test(pool_health(atomic_load(&slot->pool)), bytes, len_bytes)
-                              : NULL,
-            len_bytes);
+        rv = record_health(slot, bytes, len_bytes);
         if (rv == CKR_OK || atomic_load(&slot->health) == HEALTH_FAILED)
             return rv;
     }
     return rv;
 }
 
-/* One fetch for the slot's pool, of which up to len_bytes are the caller's. *asked_bytes is 0 if none is wanted. */
-static CK_RV fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
-                   size_t *asked_bytes, size_t *got_bytes)
+/* One fetch for the slot's pool, of which up to len_bytes are the caller's: *got_bytes. False if none is wanted. */
+static bool fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
+                  size_t *got_bytes, CK_RV *rv)
 {
     struct sizes sizes = sizing_read(slot);
     struct pool *pool = atomic_load(&slot->pool);
     struct pool_fetch fetch;
     int64_t took_ns;
-    *asked_bytes = *got_bytes = 0;
     if (sizes.is_paused ||
         !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, sizes.is_flat, &fetch))
-        return CKR_OK;
-    *asked_bytes = fetch.len_bytes;
-    CK_RV rv = ask_and_test(slot, session, fetch.bytes, fetch.len_bytes, &took_ns);
-    PROBE(refill, slot->id, fetch.len_bytes, took_ns, rv);
-    if (rv == CKR_OK)
+        return false;
+    *rv = ask_and_test(slot, session, fetch.bytes, fetch.len_bytes, &took_ns);
+    PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
+    if (*rv == CKR_OK)
         count_chunk(slot, sizing_read(slot).call_bytes);
-    *got_bytes = pool_fetch_end(pool, &fetch, rv == CKR_OK ? fetch.len_bytes : 0, buf, len_bytes);
-    return rv;
+    else if (len_bytes != 0 && atomic_load(&slot->health) == HEALTH_OK && !is_about_state(*rv))
+        sizing_failed(slot, fetch.len_bytes);
+    *got_bytes = pool_fetch_end(pool, &fetch, *rv == CKR_OK ? fetch.len_bytes : 0, buf, len_bytes);
+    return true;
 }
 
 /* The request in calls of at most most_bytes, none smaller than least_bytes. */
@@ -177,16 +175,13 @@ static CK_RV ask_as_it_is(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
 CK_RV source_draw(struct slot *slot, bool reads_ahead, CK_SESSION_HANDLE session, uint8_t *buf,
                   size_t len_bytes)
 {
-    size_t done = 0, asked_bytes = 0, got_bytes = reads_ahead;
+    size_t done = 0, got_bytes;
     CK_RV rv = CKR_OK;
     if (atomic_load(&slot->health) == HEALTH_FAILED)
         return CKR_DEVICE_ERROR;
-    while (got_bytes != 0 && done < len_bytes) {
-        rv = fetch(slot, session, buf + done, len_bytes - done, &asked_bytes, &got_bytes);
+    while (reads_ahead && done < len_bytes &&
+           fetch(slot, session, buf + done, len_bytes - done, &got_bytes, &rv) && got_bytes != 0)
         done += got_bytes;
-    }
-    if (rv != CKR_OK && atomic_load(&slot->health) == HEALTH_OK && !is_about_state(rv))
-        sizing_failed(slot, asked_bytes);
     /* A fetch that failed asked for more than the caller did. What the caller asked for decides, unless the generator
      * has failed meanwhile, perhaps in another thread's call. */
     if (done < len_bytes)
@@ -200,12 +195,10 @@ CK_RV source_draw(struct slot *slot, bool reads_ahead, CK_SESSION_HANDLE session
 
 bool source_fill(struct slot *slot, CK_SESSION_HANDLE session, CK_RV *rv)
 {
-    size_t asked_bytes, got_bytes;
-    if (sizing_read(slot).call_bytes < LEAST_FILL_BYTES ||
-        atomic_load(&slot->health) == HEALTH_FAILED)
-        return false;
-    *rv = fetch(slot, session, NULL, 0, &asked_bytes, &got_bytes);
-    return asked_bytes != 0;
+    size_t got_bytes;
+    return sizing_read(slot).call_bytes >= LEAST_FILL_BYTES &&
+           atomic_load(&slot->health) != HEALTH_FAILED &&
+           fetch(slot, session, NULL, 0, &got_bytes, rv);
 }
 
 CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,

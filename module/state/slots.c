@@ -149,28 +149,25 @@ struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
 {
     const struct config *config = settings();
     size_t size_bytes = config->pool_size_bytes;
-    struct pool *pool = atomic_load(&slot->pool);
-    if (pool != NULL || !config->pool || !memory_is_wiped_on_fork())
-        return pool;
-    HOLD(&state->lock);
     struct pool **own = &made[slot->number];
+    if (atomic_load(&slot->pool) != NULL || !config->pool || !memory_is_wiped_on_fork())
+        return atomic_load(&slot->pool);
+    HOLD(&state->lock);
+    if (atomic_load(&slot->pool) != NULL || size_bytes / (state->pools + 1) < POOL_TARGET_MIN)
+        return atomic_load(&slot->pool);
     /* One of another size is left to the draws that may still read it. */
     if (*own != NULL && pool_capacity(*own) != size_bytes)
         *own = NULL;
-    pool = atomic_load(&slot->pool);
-    if (pool == NULL && size_bytes / (state->pools + 1) >= POOL_TARGET_MIN &&
-        (*own != NULL || pool_create(own, size_bytes, lines) == 0)) {
-        pool = *own;
-        pool_start(pool, (int64_t)config->pool_max_age_ms * NS_PER_MS,
-                   config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER);
-        state->pools++;
-        atomic_store(&slot->pool, pool);
-        unsigned count = slots_count();
-        for (unsigned i = 0; i < count; i++)
-            if (atomic_load(&state->slots[i].pool) != NULL)
-                pool_limit(atomic_load(&state->slots[i].pool), size_bytes / state->pools);
-    }
-    return pool;
+    if (*own == NULL && pool_create(own, size_bytes, lines) != 0)
+        return NULL;
+    pool_start(*own, (int64_t)config->pool_max_age_ms * NS_PER_MS,
+               config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER);
+    atomic_store(&slot->pool, *own);
+    state->pools++;
+    for (unsigned i = 0; i < slots_count(); i++)
+        if (atomic_load(&state->slots[i].pool) != NULL)
+            pool_limit(atomic_load(&state->slots[i].pool), size_bytes / state->pools);
+    return *own;
 }
 
 void slots_assume_login(bool logged_in)
