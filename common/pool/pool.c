@@ -43,7 +43,8 @@ static bool is_too_old_locked(const struct pool_memory *m, int64_t fetched_ns, i
     return SAFEGUARD(AGE) && (now_ns < fetched_ns || now_ns - fetched_ns > m->max_age_ns);
 }
 
-void pool_next_epoch_locked(struct pool *p)
+/* Makes bytes that are held or on their way unusable, unless the pool is stopped. */
+static void next_epoch_locked(struct pool *p)
 {
     struct pool_memory *m = p->memory;
     if (atomic_load(&m->epoch) != 0)
@@ -54,7 +55,7 @@ static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     struct pool_memory *m = p->memory;
     PROBE(drop, cause, m->ring.held_bytes);
-    pool_next_epoch_locked(p);
+    next_epoch_locked(p);
     m->counts.dropped_bytes += ring_shrink(&p->ring, 0);
     m->counts.drops[cause]++;
     /* After a failed health test demand is kept, because the next answer, which decides, has to be as long. */
@@ -137,7 +138,9 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
     set_share_locked(p, s, 0);
 }
 
-void pool_wipe_stale_slices(struct pool *p, bool waits)
+/* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which are
+ * left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
+static void wipe_stale_slices(struct pool *p, bool waits)
 {
     struct pool_memory *m = p->memory;
     for (unsigned i = 0; i < POOL_SLICES; i++) {
@@ -224,7 +227,7 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
         append_to_slice(p, s, bytes, taken);
     /* Other threads may not come back for what is too old by now. */
     if (expired)
-        pool_wipe_stale_slices(p, /* waits= */ false);
+        wipe_stale_slices(p, /* waits= */ false);
     return s->end - s->next >= len_bytes;
 }
 
@@ -361,5 +364,18 @@ void pool_drop(struct pool *p, enum pool_drop cause)
     pthread_mutex_lock(&p->memory->lock);
     drop_locked(p, cause);
     pthread_mutex_unlock(&p->memory->lock);
-    pool_wipe_stale_slices(p, /* waits= */ true);
+    wipe_stale_slices(p, /* waits= */ true);
+}
+
+void pool_limit(struct pool *p, size_t most_bytes)
+{
+    struct pool_memory *m = p->memory;
+    pthread_mutex_lock(&m->lock);
+    if (most_bytes < m->most_bytes)
+        next_epoch_locked(p);
+    m->most_bytes = min_size(most_bytes, p->ring.capacity_bytes);
+    m->target_bytes = min_size(m->target_bytes, m->most_bytes);
+    m->counts.dropped_bytes += ring_shrink(&p->ring, m->most_bytes);
+    pthread_mutex_unlock(&m->lock);
+    wipe_stale_slices(p, /* waits= */ true);
 }

@@ -59,11 +59,4 @@ struct pool {
     struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };
 
-/* Makes bytes that are held or on their way unusable, unless the pool is stopped. Expects the lock held. */
-void pool_next_epoch_locked(struct pool *p);
-
-/* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which are
- * left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
-void pool_wipe_stale_slices(struct pool *p, bool waits);
-
 #endif

@@ -1,4 +1,4 @@
-/* pool_life.c - makes, starts, limits, counts, stops and ends a pool. */
+/* pool_life.c - makes, starts, counts, stops and ends a pool. */
 #include "pool/pool_internal.h"
 
 #include <stdlib.h>
@@ -76,19 +76,6 @@ void pool_stop(struct pool *p)
     pthread_mutex_unlock(&m->lock);
     if (locked)
         wipeonfork_unlock(m, p->mapped_bytes);
-}
-
-void pool_limit(struct pool *p, size_t most_bytes)
-{
-    struct pool_memory *m = p->memory;
-    pthread_mutex_lock(&m->lock);
-    if (most_bytes < m->most_bytes)
-        pool_next_epoch_locked(p);
-    m->most_bytes = min_size(most_bytes, p->ring.capacity_bytes);
-    m->target_bytes = min_size(m->target_bytes, m->most_bytes);
-    m->counts.dropped_bytes += ring_shrink(&p->ring, m->most_bytes);
-    pthread_mutex_unlock(&m->lock);
-    pool_wipe_stale_slices(p, /* waits= */ true);
 }
 
 void pool_count(struct pool *p, struct pool_counts *counts)

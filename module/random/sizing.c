@@ -172,6 +172,7 @@ void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
     l->retry_at_ns = l->pause_ns = 0;
     if (asked_bytes >= LEAST_CALL_BYTES)
         learn_time(l, asked_bytes, took_ns);
+    atomic_store(&slot->call_bytes, l->call_bytes);
 }
 
 void sizing_failed(struct slot *slot, size_t asked_bytes)

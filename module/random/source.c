@@ -105,9 +105,8 @@ static bool fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, si
         return false;
     *rv = ask_and_test(slot, session, fetch.bytes, fetch.len_bytes, &took_ns);
     PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
-    if (*rv == CKR_OK)
-        count_chunk(slot, sizing_read(slot).call_bytes);
-    else if (len_bytes != 0 && atomic_load(&slot->health) == HEALTH_OK && !is_about_state(*rv))
+    if (*rv != CKR_OK && len_bytes != 0 && atomic_load(&slot->health) == HEALTH_OK &&
+        !is_about_state(*rv))
         sizing_failed(slot, fetch.len_bytes);
     *got_bytes = pool_fetch_end(pool, &fetch, *rv == CKR_OK ? fetch.len_bytes : 0, buf, len_bytes);
     return true;

@@ -212,13 +212,6 @@ void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
     statistic_add(&counted->failed_draws, rv != CKR_OK);
 }
 
-void count_chunk(const struct slot *slot, size_t call_bytes)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    if (counted != NULL)
-        statistic_set(&counted->chunk_bytes, call_bytes);
-}
-
 void count_pool(struct slot *slot)
 {
     struct statistics_slot *counted = counters_of(slot);
@@ -237,6 +230,7 @@ void count_pool(struct slot *slot)
     statistic_set(&counted->level_bytes, counts.target_bytes);
     statistic_set(&counted->capacity_bytes, counts.most_bytes);
     statistic_set(&counted->locked, counts.locked);
+    statistic_set(&counted->chunk_bytes, atomic_load(&slot->call_bytes));
     for (int i = 0; i < POOL_DROP_CAUSES; i++)
         statistic_set(&counted->drops[i], counts.drops[i]);
 }

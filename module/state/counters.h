@@ -31,9 +31,6 @@ void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 /* A C_GenerateRandom of the application that the pool did not serve is answered with rv. */
 void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
 
-/* The next fetch asks for call_bytes at most. */
-void count_chunk(const struct slot *slot, size_t call_bytes);
-
 /* What the slot's pool holds, or what the health tests say, may have changed. */
 void count_pool(struct slot *slot);
 

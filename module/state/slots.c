@@ -186,6 +186,7 @@ void slots_forget(void)
             pool_stop(pool);
         atomic_store(&slot->health, HEALTH_OK);
         atomic_store(&slot->operations, 0);
+        atomic_store(&slot->call_bytes, 0);
     }
     atomic_store(&state->count, 0);
     state->pools = 0;

@@ -37,6 +37,7 @@ struct slot {
     atomic_ulong most_sessions;  /* ulMaxSessionCount, read with generator */
     atomic_uint health;          /* enum health_verdict */
     atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
+    atomic_size_t call_bytes;    /* what sizing.c has the next call ask for, 0: not known */
     atomic_uint login;           /* enum slot_login */
     atomic_uint sessions;        /* the application's, */
     atomic_uint operations;      /* and the operations that they have open */
