@@ -56,6 +56,7 @@ void tear_down(void)
 {
     ck_assert_msg(atomic_load(&shared->complaints) == 0, "the target complains: %s",
                   shared->complaint);
+    ck_assert_msg(served_wrong() == NULL, "%s", served_wrong());
 }
 
 const char *target_path(const char *name)
@@ -327,16 +328,29 @@ void child_begins(void)
     alarm(CHILD_HANGS_S);
 }
 
-pid_t child_that(void (*lives)(void))
+pid_t child_by(pid_t (*way)(void), void (*lives)(void))
 {
-    pid_t child = fork();
-    ck_assert_int_ge(child, 0);
+    pid_t child = way();
     if (child == 0) {
         child_begins();
         lives();
         _exit(0);
     }
     return child;
+}
+
+pid_t child_that(void (*lives)(void))
+{
+    return child_by(fork, lives);
+}
+
+CK_SESSION_HANDLE child_session(CK_C_INITIALIZE_ARGS *args, CK_RV rv)
+{
+    CK_SESSION_HANDLE own;
+    CHILD_EXPECT(fn->C_Initialize(args), rv);
+    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, &own),
+                 CKR_OK);
+    return own;
 }
 
 void reap(pid_t child)

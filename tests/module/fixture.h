@@ -144,9 +144,13 @@ void let_filler_work(void);
 void capture_stderr(void);
 unsigned messages_with(const char *text);
 
+/* In a child: C_Initialize, which must answer so, and a session of its own. */
+CK_SESSION_HANDLE child_session(CK_C_INITIALIZE_ARGS *args, CK_RV rv);
+
 /* A child lives by itself and ends with 0, or with the number of the line that something was wrong in. */
 pid_t child_that(void (*lives)(void));
-void child_begins(void); /* if it was made otherwise: it ends if it hangs */
+pid_t child_by(pid_t (*way)(void), void (*lives)(void)); /* if it is made otherwise */
+void child_begins(void);                                 /* it ends if it hangs */
 void reap(pid_t child);
 #define CHILD_EXPECT(call, rv)                                                                     \
     do {                                                                                           \
@@ -154,7 +158,8 @@ void reap(pid_t child);
             _exit(__LINE__ % 251 + 1);                                                             \
     } while (0)
 
-/* Draws size_bytes at a time, len_bytes in all, which must succeed; notes them. Returns the lowest number of a word. */
+/* Draws size_bytes at a time, len_bytes in all, which must succeed; notes them. Returns the lowest number of a word,
+ * of which there must be one. */
 uint64_t draw(CK_SESSION_HANDLE on, size_t size_bytes, size_t len_bytes);
 
 /* One word by one call. */
@@ -173,25 +178,30 @@ CK_RV draw_or_fail(CK_SESSION_HANDLE on, size_t len_bytes);
 /* Draws until words come that were held before, and there are more of them. Returns how many were made then. */
 uint64_t draw_until_held(CK_SESSION_HANDLE on);
 
-/* Draws until there is a filler, and it has filled. */
+/* Draws until there is a filler, and it has filled. The first begins before, and keeps what is held for a minute. */
+void begin_filled(void);
 void draw_until_filled(CK_SESSION_HANDLE on);
 
-/* Fails the test unless most of a hundred draws reach no token, and no word is served twice. */
+/* Fails the test unless most of a hundred draws reach no token. */
 void small_draws_are_served_ahead(CK_SESSION_HANDLE on);
 
 /*
  * Notes what was served, a stretch of any length and alignment. Words that a stretch breaks into are not recognised.
- * Any thread, any process.
+ * Any thread, any process. Returns the lowest number of a word, UINT64_MAX if there is none.
  */
-void served(const uint8_t *bytes, size_t len_bytes);
+uint64_t served(const uint8_t *bytes, size_t len_bytes);
 void served_word(uint64_t counter);
 bool was_served(uint64_t counter);
 void served_begin(void); /* at a test's beginning, by the fixture */
 
-/* What is wrong so far: that a word was served twice, or was zero. NULL if nothing is. */
-const char *served_wrong(void);
+/* Notes a piece that was drawn of any token, of PIECE_BYTES. Fails the test unless all that were differ and none is zeros.
+ * Returns how many there are. Any thread. */
+enum { PIECE_BYTES = 16 };
+void drawn(const uint8_t *piece);
+size_t drawn_once(void);
 
-/* Fails the test if a word was served twice, if zeros were served, or if fewer than least words were recognised. */
-void served_once(uint64_t least);
+/* What is wrong so far: that a word was served twice, or was zero. NULL if nothing is, as at every test's end. */
+const char *served_wrong(void);
+uint64_t served_words(void); /* that were recognised so far */
 
 #endif

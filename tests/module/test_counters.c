@@ -1,9 +1,6 @@
 /* test_counters.c - what the proxy counts for p11-proxy stats adds up with what the target saw. */
 #include "fixture.h"
 
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>

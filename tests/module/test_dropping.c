@@ -5,195 +5,115 @@
 
 #include "clock.h"
 
-enum { MAX_AGE_S = 60, HOUR_S = 3600 };
+/* An event: time passes; or that function is called, after one script and before another, and answers so. */
+static const struct event {
+    const char *name;
+    int64_t clocks_ns, wall_ns;
+    enum function function;
+    unsigned long argument; /* what user logs in, or of which slots there is a list */
+    const char *before, *after;
+    bool logged_in;    /* the user is, before it */
+    bool waits;        /* for the call that the filler is in */
+    bool closes;       /* the session: another is opened */
+    const char *fails; /* this call, with the code */
+    CK_RV code;
+} events[] = {
+    {"the age passes", .clocks_ns = 61 * NS_PER_S},
+    {"all clocks go back", .clocks_ns = -100 * NS_PER_S},
+    {"the machine sleeps", .clocks_ns = 20 * NS_PER_MS, .wall_ns = 3600 * NS_PER_S},
+#define CALL(name, of) name, .function = FUNCTION_C_##of
+    {CALL("seed", SeedRandom)},
+    {CALL("login", Login), .argument = CKU_USER},
+    {CALL("logout", Logout), .logged_in = true},
+    {CALL("SO login", Login), .argument = CKU_SO, .waits = true},
+    {CALL("close all", CloseAllSessions), .logged_in = true, .waits = true, .closes = true},
+    {CALL("last close", CloseSession), .logged_in = true, .waits = true, .closes = true},
+    {CALL("init token", InitToken), .waits = true, .closes = true},
+    {CALL("finalize", Finalize), .waits = true, .closes = true},
+    /* Any call that names the slot may be the first to hear that its token is gone. */
+    {CALL("slot event", WaitForSlotEvent), 0, "event in slot 0", "event in slot none"},
+    {CALL("slot info", GetSlotInfo), 0, "empty slot 0", "empty slot none", .closes = true},
+    {CALL("tokens", GetSlotList), CK_TRUE, "empty slot 0", "empty slot none", .closes = true},
+    {CALL("slots", GetSlotList), CK_FALSE, "slots 0", "slots 1", .closes = true},
+#define SAYS(of, more, says)                                                                       \
+    {                                                                                              \
+        CALL(#of " says " #says, of), .fails = "C_" #of more, .code = says                         \
+    }
+    SAYS(GetSessionInfo, "", CKR_DEVICE_ERROR),
+    SAYS(GetSessionInfo, "", CKR_DEVICE_REMOVED),
+    SAYS(GetSessionInfo, "", CKR_TOKEN_NOT_PRESENT),
+    SAYS(GetSessionInfo, "", CKR_FIPS_SELF_TEST_FAILED),
+    SAYS(SeedRandom, "", CKR_DEVICE_ERROR),
+    SAYS(GenerateRandom, " over 1024", CKR_DEVICE_ERROR),
+    SAYS(OpenSession, " by callers", CKR_TOKEN_NOT_PRESENT),
+    SAYS(GetTokenInfo, "", CKR_DEVICE_REMOVED),
+    SAYS(GetMechanismInfo, "", CKR_TOKEN_NOT_RECOGNIZED),
+    SAYS(CloseSession, " by callers", CKR_DEVICE_REMOVED),
+};
 
-/* Events. Each leaves a session to draw on. */
+enum { EVENTS = sizeof events / sizeof *events };
 
-static void seed(void)
+static CK_RV call_of(const struct event *event)
 {
-    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
-}
-
-static void log_in(void)
-{
-    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
-}
-
-static void log_out(void)
-{
-    EXPECT(fn->C_Logout(session), CKR_OK);
-}
-
-static void log_the_so_in(void)
-{
-    EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_OK);
-}
-
-static void close_all(void)
-{
-    EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
-    session = open_session(0, CKF_RW_SESSION);
-}
-
-static void close_the_last(void)
-{
-    EXPECT(fn->C_CloseSession(session), CKR_OK);
-    session = open_session(0, CKF_RW_SESSION);
-}
-
-static void init_token(void)
-{
-    EXPECT(fn->C_CloseSession(session), CKR_OK);
-    EXPECT(fn->C_InitToken(0, pin, 4, (CK_UTF8CHAR_PTR) "anew                            "),
-           CKR_OK);
-    session = open_session(0, CKF_RW_SESSION);
-}
-
-static void finalize(void)
-{
-    EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    begin_again();
-}
-
-static void age_passes(void)
-{
-    clock_step((MAX_AGE_S + 1) * NS_PER_S, 0);
-}
-
-static void clocks_go_back(void)
-{
-    clock_step(-100 * NS_PER_S, 0);
-}
-
-static void machine_sleeps(void)
-{
-    clock_step(20 * NS_PER_MS, HOUR_S * NS_PER_S);
-}
-
-/* Any call that names the slot may be the first to hear that its token is gone. */
-
-static void slot_event(void)
-{
-    CK_SLOT_ID slot = 4711;
-    script("event in slot 0");
-    EXPECT(fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, &slot, NULL), CKR_OK);
-    ck_assert_uint_eq(slot, 0);
-    script("event in slot none");
-}
-
-static void slot_info_says_empty(void)
-{
-    CK_SLOT_INFO info;
-    script("empty slot 0");
-    EXPECT(fn->C_GetSlotInfo(0, &info), CKR_OK);
-    ck_assert_uint_eq(info.flags & CKF_TOKEN_PRESENT, 0);
-    script("empty slot none");
-    session = open_session(0, CKF_RW_SESSION);
-}
-
-static void list_lacks_it(CK_BBOOL with_token, const char *gone, const char *back)
-{
-    CK_SLOT_ID slots[4];
+    CK_SLOT_ID slot = 4711, slots[4];
     CK_ULONG count = 4;
-    script("%s", gone);
-    EXPECT(fn->C_GetSlotList(with_token, slots, &count), CKR_OK);
-    ck_assert_uint_eq(count, 0);
-    script("%s", back);
-    session = open_session(0, CKF_RW_SESSION);
-}
-
-static void list_of_tokens_lacks_it(void)
-{
-    list_lacks_it(CK_TRUE, "empty slot 0", "empty slot none");
-}
-
-static void list_of_slots_lacks_it(void)
-{
-    list_lacks_it(CK_FALSE, "slots 0", "slots 1");
-}
-
-/* A call of that function; the session that is closed is not the last one. */
-static CK_RV call_of(enum function function)
-{
-    CK_SESSION_INFO session_info;
-    CK_TOKEN_INFO token_info;
-    CK_MECHANISM_INFO mechanism_info;
     CK_SESSION_HANDLE none;
-    switch (function) {
-    case FUNCTION_C_GetSessionInfo:
-        return fn->C_GetSessionInfo(session, &session_info);
+    switch (event->function) {
     case FUNCTION_C_SeedRandom:
         return fn->C_SeedRandom(session, pin, 4);
+    case FUNCTION_C_Login:
+        return fn->C_Login(session, event->argument, pin, 4);
+    case FUNCTION_C_Logout:
+        return fn->C_Logout(session);
+    case FUNCTION_C_CloseAllSessions:
+        return fn->C_CloseAllSessions(0);
+    case FUNCTION_C_CloseSession: /* if it fails, it is not the last one */
+        return fn->C_CloseSession(event->closes ? session : open_session(0, 0));
+    case FUNCTION_C_InitToken:
+        EXPECT(fn->C_CloseSession(session), CKR_OK);
+        return fn->C_InitToken(0, pin, 4, (CK_UTF8CHAR_PTR) "anew                            ");
+    case FUNCTION_C_Finalize:
+        EXPECT(fn->C_Finalize(NULL), CKR_OK);
+        return fn->C_Initialize(&os_locking);
+    case FUNCTION_C_WaitForSlotEvent:
+        return fn->C_WaitForSlotEvent(CKF_DONT_BLOCK, &slot, NULL);
+    case FUNCTION_C_GetSlotInfo:
+        return fn->C_GetSlotInfo(0, &(CK_SLOT_INFO){0});
+    case FUNCTION_C_GetSlotList:
+        return fn->C_GetSlotList((CK_BBOOL)event->argument, slots, &count);
+    case FUNCTION_C_GetSessionInfo:
+        return fn->C_GetSessionInfo(session, &(CK_SESSION_INFO){0});
     case FUNCTION_C_GenerateRandom:
         return draw_or_fail(session, 2048);
     case FUNCTION_C_OpenSession:
         return fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &none);
     case FUNCTION_C_GetTokenInfo:
-        return fn->C_GetTokenInfo(0, &token_info);
-    case FUNCTION_C_GetMechanismInfo:
-        return fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &mechanism_info);
+        return fn->C_GetTokenInfo(0, &(CK_TOKEN_INFO){0});
     default:
-        return fn->C_CloseSession(open_session(0, 0));
+        return fn->C_GetMechanismInfo(0, CKM_RSA_PKCS, &(CK_MECHANISM_INFO){0});
     }
 }
 
-static const struct event {
-    const char *name;
-    void (*happens)(void); /* NULL: that function says that code */
-    bool logged_in;        /* the user is, before it */
-    bool waits;            /* for the call that the filler is in */
-    enum function function;
-    const char *call; /* as a script has it */
-    CK_RV code;
-} events[] = {
-    {"seed", .happens = seed},
-    {"login", .happens = log_in},
-    {"logout", .happens = log_out, .logged_in = true},
-    {"SO login", .happens = log_the_so_in, .waits = true},
-    {"close all while logged in", .happens = close_all, .logged_in = true, .waits = true},
-    {"last close while logged in", .happens = close_the_last, .logged_in = true, .waits = true},
-    {"init token", .happens = init_token, .waits = true},
-    {"finalize", .happens = finalize, .waits = true},
-    {"the age passes", .happens = age_passes},
-    {"all clocks go back", .happens = clocks_go_back},
-    {"the machine sleeps", .happens = machine_sleeps},
-    {"event of the slot", .happens = slot_event},
-    {"slot info says empty", .happens = slot_info_says_empty},
-    {"list of tokens lacks it", .happens = list_of_tokens_lacks_it},
-    {"list of slots lacks it", .happens = list_of_slots_lacks_it},
-#define SAYS(of, more, says)                                                                       \
-    {                                                                                              \
-        .name = #of " says " #says, .function = FUNCTION_##of, .call = #of more, .code = says      \
-    }
-    SAYS(C_GetSessionInfo, "", CKR_DEVICE_ERROR),
-    SAYS(C_GetSessionInfo, "", CKR_DEVICE_REMOVED),
-    SAYS(C_GetSessionInfo, "", CKR_TOKEN_NOT_PRESENT),
-    SAYS(C_GetSessionInfo, "", CKR_FIPS_SELF_TEST_FAILED),
-    SAYS(C_SeedRandom, "", CKR_DEVICE_ERROR),
-    SAYS(C_GenerateRandom, " over 1024", CKR_DEVICE_ERROR),
-    SAYS(C_OpenSession, " by callers", CKR_TOKEN_NOT_PRESENT),
-    SAYS(C_GetTokenInfo, "", CKR_DEVICE_REMOVED),
-    SAYS(C_GetMechanismInfo, "", CKR_TOKEN_NOT_RECOGNIZED),
-    SAYS(C_CloseSession, " by callers", CKR_DEVICE_REMOVED),
-};
-
-enum { EVENTS = sizeof events / sizeof *events };
-
 static void happen(const struct event *event)
 {
-    if (event->happens != NULL) {
-        event->happens();
+    if (event->clocks_ns != 0) {
+        clock_step(event->clocks_ns, event->wall_ns);
         return;
     }
-    script("%s: fail 0x%lx once", event->call, event->code);
-    EXPECT(call_of(event->function), event->code);
+    if (event->fails != NULL)
+        script("%s: fail 0x%lx once", event->fails, event->code);
+    script("%s", event->before != NULL ? event->before : "");
+    EXPECT(call_of(event), event->code);
+    script("%s", event->after != NULL ? event->after : "");
+    if (event->closes)
+        session = open_session(0, CKF_RW_SESSION);
 }
 
 static void begin_before(const struct event *event, const char *settings)
 {
     begin(settings);
     if (event->logged_in)
-        log_in();
+        EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
 }
 
 static void nothing_is_served_from_before(const struct event *event, uint64_t made)
@@ -205,7 +125,6 @@ static void nothing_is_served_from_before(const struct event *event, uint64_t ma
         let_filler_work();
     }
     clock_true();
-    served_once(1024);
 }
 
 TEST_EACH(what_is_held_is_not_served_after_an_event, 0, 2 * EVENTS)
@@ -252,7 +171,7 @@ static void *draw_one(void *unused)
 /* The caller's own read-ahead is under way. */
 TEST_EACH(what_a_caller_reads_ahead_is_not_kept_after_an_event, 0, 3)
 {
-    static const char *const others[] = {"seed", "login", "C_GetSessionInfo says CKR_DEVICE_ERROR"};
+    static const char *const others[] = {"seed", "login", "GetSessionInfo says CKR_DEVICE_ERROR"};
     const struct event *event = events;
     while (strcmp(event->name, others[_i]) != 0)
         event++;
@@ -276,12 +195,13 @@ TEST(what_changes_nothing_drops_nothing)
     begin("x-pool-max-age: 1min\nx-pool-threads: never\nx-pool-on-seed: keep");
     draw(session, 16, 1024);
     uint64_t made = draw_until_held(session);
-    close_the_last();
+    EXPECT(fn->C_CloseSession(session), CKR_OK);
+    session = open_session(0, CKF_RW_SESSION);
     ck_assert_uint_le(draw(session, 16, 16), made);
-    log_in();
+    EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
     draw(session, 16, 1024);
     made = draw_until_held(session);
-    seed();
+    EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_USER_ALREADY_LOGGED_IN);
     EXPECT(fn->C_Login(session, CKU_CONTEXT_SPECIFIC, pin, 4), CKR_OK);
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
@@ -292,15 +212,13 @@ TEST(what_changes_nothing_drops_nothing)
     EXPECT(fn->C_GetSessionInfo(session, &info), CKR_GENERAL_ERROR);
     EXPECT(fn->C_Logout(session), CKR_FUNCTION_FAILED);
     ck_assert_uint_le(draw(session, 16, 16), made);
-    served_once(64);
 }
 
 /* A login that ran out, a generator that wants a seed first: what is held is not the token's any more. */
 TEST_EACH(what_the_token_gives_to_nobody_now_is_not_served, 0, 4)
 {
     static const char *const codes[] = {"0x101", "0x121", "0x205", "0x1b6"};
-    begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
+    begin_filled();
     script("C_GenerateRandom: fail %s", codes[_i]);
     CK_RV rv = CKR_OK;
     while (CALLS(C_GenerateRandom, .outcome = FAILED) == 0 && rv == CKR_OK)
@@ -308,7 +226,6 @@ TEST_EACH(what_the_token_gives_to_nobody_now_is_not_served, 0, 4)
     WAIT_UNTIL(draw_or_fail(session, 16) != CKR_OK);
     for (int i = 0; i < 20; i++)
         EXPECT(draw_or_fail(session, 16), strtoul(codes[_i], NULL, 16));
-    served_once(64);
 }
 
 TEST_EACH(each_slot_and_login_is_served_bytes_of_its_own, 0, 2)
@@ -330,5 +247,4 @@ TEST_EACH(each_slot_and_login_is_served_bytes_of_its_own, 0, 2)
             }
             EXPECT(fn->C_Logout(sessions[slot]), CKR_OK);
         }
-    served_once(600);
 }

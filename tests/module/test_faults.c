@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
@@ -59,9 +58,9 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return real(thread, attributes, run, argument);
 }
 
-/* A kernel whose bytes are known. */
-static ssize_t (*kernel)(uint8_t *buf, size_t len); /* NULL: the real one */
-static size_t kernel_bytes;                         /* that it gave so far */
+/* A kernel whose bytes are known, unless it has none, has enough for one block, gives too few, or is interrupted. */
+static enum { REAL, KNOWN, NONE, ONE_BLOCK, TOO_FEW, INTERRUPTED_ONCE } kernel;
+static size_t kernel_bytes;         /* that it gave so far */
 static uint64_t made_before_kernel; /* words that the token had made when it was first asked */
 
 static uint8_t kernel_byte(size_t place)
@@ -69,49 +68,24 @@ static uint8_t kernel_byte(size_t place)
     return (uint8_t)(place * 89 + place / 251 + 7);
 }
 
-static ssize_t known_bytes(uint8_t *buf, size_t len)
+ssize_t getrandom(void *buf, size_t len, unsigned flags)
 {
+    if (kernel == REAL || flags != 0)
+        return syscall(SYS_getrandom, buf, len, flags);
+    if (kernel == NONE || (kernel == ONE_BLOCK && kernel_bytes != 0)) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (kernel == INTERRUPTED_ONCE) {
+        kernel = KNOWN;
+        errno = EINTR;
+        return -1;
+    }
     if (kernel_bytes == 0)
         made_before_kernel = words_made();
     for (size_t i = 0; i < len; i++)
-        buf[i] = kernel_byte(kernel_bytes++);
-    return (ssize_t)len;
-}
-
-static ssize_t no_bytes(uint8_t *buf, size_t len)
-{
-    (void)buf;
-    (void)len;
-    errno = ENOSYS;
-    return -1;
-}
-
-/* Enough for one block, and no more. */
-static ssize_t first_bytes(uint8_t *buf, size_t len)
-{
-    return kernel_bytes == 0 ? known_bytes(buf, len) : no_bytes(buf, len);
-}
-
-static ssize_t too_few_bytes(uint8_t *buf, size_t len)
-{
-    return known_bytes(buf, len) - 1;
-}
-
-static ssize_t interrupted_once(uint8_t *buf, size_t len)
-{
-    static bool was;
-    if (was)
-        return known_bytes(buf, len);
-    was = true;
-    errno = EINTR;
-    return -1;
-}
-
-ssize_t getrandom(void *buf, size_t len, unsigned flags)
-{
-    if (kernel == NULL || flags != 0)
-        return syscall(SYS_getrandom, buf, len, flags);
-    return kernel(buf, len);
+        ((uint8_t *)buf)[i] = kernel_byte(kernel_bytes++);
+    return (ssize_t)len - (kernel == TOO_FEW);
 }
 
 static void every_request_reaches_the_token(void)
@@ -119,7 +93,6 @@ static void every_request_reaches_the_token(void)
     unsigned before = CALLS(C_GenerateRandom);
     draw(session, 16, 1600);
     ck_assert_uint_eq(CALLS(C_GenerateRandom), before + 100);
-    served_once(100);
 }
 
 /* At C_Initialize, or when the pool is made, which is at its first request. */
@@ -197,7 +170,7 @@ TEST_EACH(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAY
 {
     begin(ways[_i].settings);
     for (int turn = 0; turn < 5; turn++) {
-        kernel = turn == 0 ? interrupted_once : known_bytes;
+        kernel = turn == 0 ? INTERRUPTED_ONCE : KNOWN;
         kernel_bytes = 0;
         EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
         is_the_tokens_without_the_kernels(ways[_i].len_bytes);
@@ -206,14 +179,12 @@ TEST_EACH(what_is_mixed_is_the_xor_of_the_two_and_the_kernels_came_later, 0, WAY
 
 TEST_EACH(without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS)
 {
-    ssize_t (*const broken[])(uint8_t *, size_t) = {no_bytes, too_few_bytes, first_bytes};
     begin(ways[_i].settings);
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
-    for (size_t b = 0; b < sizeof broken / sizeof *broken; b++) {
-        kernel = broken[b];
+    for (kernel = NONE; kernel <= TOO_FEW; kernel++) {
         kernel_bytes = 0;
         /* One block is all that a small request needs. */
-        if (kernel == first_bytes && ways[_i].len_bytes <= 256)
+        if (kernel == ONE_BLOCK && ways[_i].len_bytes <= 256)
             continue;
         errno = EDOM;
         memset(buf, 0x55, sizeof buf);
@@ -226,6 +197,6 @@ TEST_EACH(without_the_kernels_bytes_a_call_fails_and_tells_nothing, 0, WAYS)
         if (ways[_i].len_bytes < sizeof buf)
             ck_assert_uint_eq(buf[ways[_i].len_bytes], 0x55);
     }
-    kernel = NULL;
+    kernel = REAL;
     EXPECT(fn->C_GenerateRandom(session, buf, ways[_i].len_bytes), CKR_OK);
 }

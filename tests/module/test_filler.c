@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static CK_UTF8CHAR label[] = "anew                            ";
@@ -48,7 +47,6 @@ TEST(it_ends_without_demand_its_session_first_and_comes_again)
         ck_assert_uint_le(draw(session, 16, 16), made);
     }
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    served_once(128);
 }
 
 /* As with `ulimit -s 64`: new threads get small stacks, which the target may not expect. */
@@ -60,9 +58,7 @@ TEST(it_has_a_stack_that_targets_are_used_to)
     ck_assert_int_eq(pthread_attr_setstacksize(&small, 16384), 0);
     ck_assert_int_eq(pthread_setattr_default_np(&small), 0);
     script("stack KiB 256");
-    begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
-    served_once(64);
+    begin_filled();
 }
 
 static void *sign(void *own)
@@ -103,7 +99,6 @@ TEST_EACH(it_stands_aside_while_an_operation_is_open_or_a_call_is_under_way, 0, 
         join_threads();
     }
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
-    served_once(2048);
 }
 
 /* A row of calls, each some milliseconds after the one before; and draws, for demand. */
@@ -129,7 +124,6 @@ TEST(it_stands_aside_while_calls_keep_coming)
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
     WAIT_UNTIL(stands_aside());
     DRAW_UNTIL(session, CALLS(C_GenerateRandom, .by = FILLER) > 0);
-    served_once(2048);
 }
 
 /* No call needs the filler. */
@@ -147,7 +141,6 @@ TEST(while_it_hangs_other_calls_are_answered)
     draw(open_session(1, 0), 16, 1024);
     ck_assert_uint_eq(script_held(), 1);
     script_release();
-    served_once(8192);
 }
 
 static atomic_ulong answer_inside;

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, AT_ONCE = 10, CHILDREN = 300, CHILD_DRAWS = 32 };
+enum { AT_ONCE = 10, CHILDREN = 300, CHILD_DRAWS = 32 };
 
 static void child_draws(CK_SESSION_HANDLE on, unsigned times)
 {
@@ -27,12 +27,9 @@ static void child_draws(CK_SESSION_HANDLE on, unsigned times)
 /* A life of its own, of which the parent's session is no part. */
 static void live_anew(void)
 {
-    CK_SESSION_HANDLE own;
     uint8_t buf[16];
     CHILD_EXPECT(fn->C_GenerateRandom(session, buf, sizeof buf), CKR_CRYPTOKI_NOT_INITIALIZED);
-    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own), CKR_OK);
-    child_draws(own, CHILD_DRAWS);
+    child_draws(child_session(&os_locking, CKR_OK), CHILD_DRAWS);
     CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
 
@@ -44,31 +41,18 @@ static void live_on_with_the_parents_session(void)
 /* A lax token is initialised already, and the child may go on. */
 static void live_beside_the_parents_session(void)
 {
-    CK_SESSION_HANDLE own;
-    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_CRYPTOKI_ALREADY_INITIALIZED);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own), CKR_OK);
-    child_draws(own, CHILD_DRAWS);
+    child_draws(child_session(&os_locking, CKR_CRYPTOKI_ALREADY_INITIALIZED), CHILD_DRAWS);
     child_draws(session, CHILD_DRAWS);
     CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
 }
 
-static pid_t by_fork(void)
-{
-    return fork();
-}
-
-static pid_t by_underscore_fork(void)
-{
-    return _Fork();
-}
-
-static pid_t by_clone3(void)
+static pid_t clone3(void)
 {
     struct clone_args how = {.exit_signal = SIGCHLD};
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
 }
 
-static pid_t (*const ways[])(void) = {by_fork, by_underscore_fork, by_clone3};
+static pid_t (*const ways[])(void) = {fork, _Fork, clone3};
 static void (*const lives[])(void) = {live_anew, live_on_with_the_parents_session,
                                       live_beside_the_parents_session};
 
@@ -81,22 +65,14 @@ static bool is_permitted(pid_t child)
 
 TEST_EACH(a_child_gets_words_of_its_own, 0, WAYS *LIVES)
 {
-    void (*lives_so)(void) = lives[_i / WAYS];
-    SKIP_IF_SANITIZED();
     script("lax fork %d", _i / WAYS >= 1);
     begin("x-pool-max-age: 1min");
     draw(session, 16, 4096);
-    pid_t child = ways[_i % WAYS]();
+    pid_t child = child_by(ways[_i % WAYS], lives[_i / WAYS]);
     SKIP_IF(!is_permitted(child), "no child is permitted to be made so");
-    if (child == 0) {
-        child_begins();
-        lives_so();
-        _exit(0);
-    }
     draw(session, 16, 4096);
     reap(child);
     draw(session, 16, 4096);
-    served_once(3 * 512 + CHILD_DRAWS * 8);
 }
 
 static pid_t into_new_namespace(void)
@@ -104,41 +80,33 @@ static pid_t into_new_namespace(void)
     return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
 }
 
-/* Each is process 1 of its namespace: the target, which goes by pids, believes that it is initialised. */
 static void live_as_process_1(void)
 {
-    int status = 0;
     CHILD_EXPECT(getpid(), 1);
-    CHILD_EXPECT(fn->C_Initialize(&no_threads), CKR_OK);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
+    live_on_with_the_parents_session();
+}
+
+/* Each is process 1 of its namespace: the target, which goes by pids, believes that it is initialised. */
+static void initialize_as_process_1(void)
+{
+    CHILD_EXPECT(getpid(), 1);
+    session = child_session(&no_threads, CKR_OK);
     child_draws(session, CHILD_DRAWS);
-    pid_t child = into_new_namespace();
-    if (child == 0) {
-        child_begins();
-        CHILD_EXPECT(getpid(), 1);
-        child_draws(session, CHILD_DRAWS);
-        _exit(0);
-    }
+    pid_t child = child_by(into_new_namespace, live_as_process_1);
     child_draws(session, CHILD_DRAWS);
+    int status = 0;
     CHILD_EXPECT(waitpid(child, &status, 0), child);
     CHILD_EXPECT(status, 0);
 }
 
 TEST(process_1_of_another_namespace_gets_words_of_its_own)
 {
-    SKIP_IF_SANITIZED();
     begin_with(&no_threads, "x-pool-max-age: 1min");
     draw(session, 16, 1024);
-    pid_t child = into_new_namespace();
+    pid_t child = child_by(into_new_namespace, initialize_as_process_1);
     SKIP_IF(!is_permitted(child), "no namespace is permitted to be made");
-    if (child == 0) {
-        child_begins();
-        live_as_process_1();
-        _exit(0);
-    }
     draw(session, 16, 4096);
     reap(child);
-    served_once(512 + 3 * CHILD_DRAWS * 8);
 }
 
 TEST(a_vfork_child_leaves_the_pool_alone)
@@ -156,65 +124,48 @@ TEST(a_vfork_child_leaves_the_pool_alone)
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_uint_le(draw(session, 16, 16), made);
     }
-    served_once(512);
 }
 
 static atomic_bool stop;
 
+static atomic_uint failures;
+
 static void *draw_until_stopped(void *unused)
 {
     CK_SESSION_HANDLE own = open_session(0, 0);
-    uint8_t buf[64];
-    (void)unused;
+    uint8_t buf[64] = {0};
     while (!atomic_load(&stop)) {
-        if (fn->C_GenerateRandom(own, buf, sizeof buf) != CKR_OK)
-            return (void *)"no bytes";
+        failures += fn->C_GenerateRandom(own, buf, sizeof buf) != CKR_OK;
         served(buf, sizeof buf);
     }
-    return NULL;
+    return unused;
 }
 
 /* Whatever a thread was at, whatever lock it held. */
 TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
 {
-    pthread_t threads[THREADS];
     pid_t children[AT_ONCE];
-    void *complaint;
-    SKIP_IF_SANITIZED();
     script("quiet");
-    begin("x-pool-max-age: 1min");
-    draw_until_filled(session); /* with the loader's lock, which only fork() sees to */
-    for (int i = 0; i < THREADS; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, draw_until_stopped, NULL), 0);
+    begin_filled(); /* with the loader's lock, which only fork() sees to */
+    start_threads(4, draw_until_stopped, NULL);
     for (int made = 0; made < CHILDREN; made += AT_ONCE) {
-        for (int i = 0; i < AT_ONCE; i++) {
-            children[i] = ways[i % WAYS]();
-            if (children[i] == 0) {
-                child_begins();
-                live_anew();
-                _exit(0);
-            }
-        }
+        for (int i = 0; i < AT_ONCE; i++)
+            children[i] = child_by(ways[i % WAYS], live_anew);
         for (int i = 0; i < AT_ONCE; i++)
             reap(children[i]);
     }
     atomic_store(&stop, true);
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], &complaint);
-        ck_assert_msg(complaint == NULL, "%s", (char *)complaint);
-    }
-    served_once(CHILDREN * CHILD_DRAWS * 8);
+    join_threads();
+    ck_assert_uint_eq(failures, 0);
+    ck_assert_uint_ge(served_words(), CHILDREN * CHILD_DRAWS * 8);
 }
 
 /* It initialises anew, and what it does on the session that it inherited counts for every slot. */
 static void live_on_with_an_inherited_session(void)
 {
-    CK_SESSION_HANDLE own;
     struct word word;
     uint8_t bytes[WORD_BYTES];
-    fn->C_Initialize(&os_locking);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION | CKF_RW_SESSION, NULL, NULL, &own),
-                 CKR_OK);
+    CK_SESSION_HANDLE own = child_session(&os_locking, CKR_CRYPTOKI_ALREADY_INITIALIZED);
     static const unsigned logins[] = {1, 1, 0, 2};
     for (unsigned event = 0; event < 4; event++) {
         child_draws(own, 200);
@@ -232,30 +183,29 @@ static void live_on_with_an_inherited_session(void)
 
 TEST(a_login_or_seed_on_an_inherited_session_counts)
 {
-    SKIP_IF_SANITIZED();
     script("lax fork");
     begin("x-pool-max-age: 1min");
     draw(session, 16, 1024);
     reap(child_that(live_on_with_an_inherited_session));
-    served_once(1024);
 }
 
 static unsigned waits;
+static _Thread_local bool is_patient;
 
-/* The proxy calls this one: the waits of this thread, which forks, are counted. */
+/* The proxy calls this one: the waits of this thread, which forks, are counted, and those of a patient one are long. */
 int pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock,
                            const struct timespec *until)
 {
     int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    struct timespec late = {.tv_sec = until->tv_sec + HANG_S};
     *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
     waits += gettid() == getpid();
-    return real(changed, lock, until);
+    return real(changed, lock, is_patient ? &late : until);
 }
 
 /* One fork waits for a while, in case the call comes back. In the child no thread is inside the token. */
 TEST(a_token_that_hangs_keeps_one_fork_waiting_and_no_child)
 {
-    SKIP_IF_SANITIZED();
     begin("x-pool-max-age: 1min");
     script("C_GenerateRandom by filler: hold once");
     DRAW_UNTIL(session, script_held() == 1);
@@ -265,7 +215,6 @@ TEST(a_token_that_hangs_keeps_one_fork_waiting_and_no_child)
     }
     script_release();
     draw_until_filled(session);
-    served_once(20 * CHILD_DRAWS * 8);
 }
 
 static unsigned calls_in_fork;
@@ -291,7 +240,6 @@ static void live_not_at_all(void)
 /* Locks of the token that it held would stay locked in the child. The fork comes at any moment of its life. */
 TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
 {
-    SKIP_IF_SANITIZED();
     pthread_atfork(fork_is_prepared, fork_is_made, NULL);
     begin("x-pool-max-age: 1min");
     is_counting = true;
@@ -323,26 +271,20 @@ static void drop_calls_lock(void)
     pthread_mutex_unlock(&calls_lock);
 }
 
-static void *fork_one(void *child)
+static void *fork_one(void *unused)
 {
-    *(pid_t *)child = fork();
-    if (*(pid_t *)child == 0)
-        _exit(0);
-    return NULL;
+    reap(child_that(live_not_at_all));
+    return unused;
 }
 
 /* fork() has been through our handler and waits for the lock, whose holder makes a call that waits for the filler. */
 TEST_EACH(a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3)
 {
-    pthread_t forks;
-    pid_t child = 0;
-    SKIP_IF_SANITIZED();
     sem_init(&handler_begins, 0, 0);
     pthread_atfork(take_calls_lock, drop_calls_lock, drop_calls_lock);
-    begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
+    begin_filled();
     pthread_mutex_lock(&calls_lock);
-    ck_assert_int_eq(pthread_create(&forks, NULL, fork_one, &child), 0);
+    start_threads(1, fork_one, NULL);
     sem_wait(&handler_begins);
     draw(session, 16, 65536); /* the filler is wanted */
     EXPECT(_i == 0   ? fn->C_CloseSession(session)
@@ -350,20 +292,14 @@ TEST_EACH(a_fork_that_waits_for_a_caller_keeps_no_call_waiting, 0, 3)
                      : fn->C_Finalize(NULL),
            CKR_OK);
     pthread_mutex_unlock(&calls_lock);
-    pthread_join(forks, NULL);
-    reap(child);
+    join_threads();
 }
-
-enum { FORKS_BESIDE_LIVES = 1500 };
-
-static atomic_bool lives_are_over;
-static atomic_uint bad_lives;
 
 /* Without Check's macros: a child would find their lock held. */
 static void *live_again_and_again(void *unused)
 {
-    while (!atomic_load(&lives_are_over))
-        bad_lives += fn->C_Initialize(&os_locking) != CKR_OK || fn->C_Finalize(NULL) != CKR_OK;
+    while (!atomic_load(&stop))
+        failures += fn->C_Initialize(&os_locking) != CKR_OK || fn->C_Finalize(NULL) != CKR_OK;
     return unused;
 }
 
@@ -376,14 +312,74 @@ static void initialize_and_finalize(void)
 /* Settings and policy take the place of others in the middle of a fork; neither is freed by both processes' copies. */
 TEST(a_child_of_a_process_that_is_initializing_can_initialize)
 {
-    pthread_t thread;
-    SKIP_IF_SANITIZED(); /* its allocator hangs children that allocate */
     script("quiet");
     proxy_with("x-disabled-algorithms: MD5, DES, RC4");
-    ck_assert_int_eq(pthread_create(&thread, NULL, live_again_and_again, NULL), 0);
-    for (int i = 0; i < FORKS_BESIDE_LIVES; i++)
+    start_threads(1, live_again_and_again, NULL);
+    for (int i = 0; i < 1500; i++)
         reap(child_that(initialize_and_finalize));
-    atomic_store(&lives_are_over, true);
-    ck_assert_int_eq(pthread_join(thread, NULL), 0);
-    ck_assert_uint_eq(bad_lives, 0);
+    atomic_store(&stop, true);
+    join_threads();
+    ck_assert_uint_eq(failures, 0);
+}
+
+enum { YIELDS = 20000 };
+
+static bool is_watching;
+static sem_t thread_is_being_made, fork_begins;
+static atomic_bool thread_is_made, fork_goes_on, fork_came_early;
+
+/* Handlers of fork() run the last registered first: this one before the proxy's, */
+static void note_begin(void)
+{
+    sem_post(&fork_begins);
+}
+
+/* and this one after it. */
+static void note_going_on(void)
+{
+    atomic_store(&fork_came_early, !atomic_load(&thread_is_made));
+    atomic_store(&fork_goes_on, true);
+}
+
+static void *fork_meanwhile(void *unused)
+{
+    sem_wait(&thread_is_being_made);
+    is_patient = true; /* however slow this machine is */
+    return fork_one(unused);
+}
+
+/* The proxy calls this one. The fork that it waits for may go on only after it has returned. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
+                   void *argument)
+{
+    int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    bool is_fillers = is_watching && start != fork_meanwhile;
+    if (is_fillers) {
+        is_watching = false;
+        pthread_atfork(note_begin, NULL, NULL);
+        sem_post(&thread_is_being_made);
+        sem_wait(&fork_begins);
+        for (int i = 0; i < YIELDS && !atomic_load(&fork_goes_on); i++)
+            sched_yield();
+    }
+    int rc = real(thread, attributes, start, argument);
+    if (is_fillers)
+        atomic_store(&thread_is_made, true);
+    return rc;
+}
+
+/* The C library's lists of stacks change meanwhile, and a child would free one that is in use. */
+TEST(a_fork_waits_until_the_thread_is_made)
+{
+    sem_init(&thread_is_being_made, 0, 0);
+    sem_init(&fork_begins, 0, 0);
+    pthread_atfork(note_going_on, NULL, NULL);
+    begin("x-pool-max-age: 1min");
+    is_watching = true;
+    start_threads(1, fork_meanwhile, NULL);
+    draw_until_filled(session);
+    join_threads();
+    ck_assert(atomic_load(&fork_goes_on));
+    ck_assert_msg(!atomic_load(&fork_came_early), "a fork was made beside pthread_create()");
 }

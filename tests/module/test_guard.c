@@ -1,7 +1,6 @@
 /* test_guard.c - what is disabled never reaches the token, as a mechanism of any function or in its parameter. */
 #include "fixture.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "rows.h"
@@ -159,22 +158,14 @@ static const struct nested {
     {"TLSv1", "SSLv3", 0x3e4 /* TLS_MAC */, 1, {0x378, 12, 1}},
     {"SHA256", "SHA384", 0x3e5 /* TLS_KDF */, 1, {0x250, 0, 0, 0, 0, 0, 0, 0, 0}},
     {"SHA384", "SHA256", 0x3e0 /* TLS12_MASTER_KEY_DERIVE */, 6, {0, 0, 0, 0, 0, 0x260}},
-    {"SHA384",
-     "SHA256",
-     0x3e1 /* TLS12_KEY_AND_MAC_DERIVE */,
-     10,
-     {0, 0, 0, 0, 0, 0, 0, 0, 0, 0x260}},
+    {"SHA384", "SHA256", 0x3e1 /* TLS12_KEY_AND_MAC_DERIVE */, 10, {[9] = 0x260}},
     {"SHA1", "SHA256", 0x56 /* TLS12_EXTENDED_MASTER_KEY_DERIVE */, 1, {0x220, 0, 0, 0}},
     {"SHA1", "SHA256", 0x3d3 /* WTLS_PRF */, 1, {0x220, 0, 0, 0, 0, 0, 0}},
     {"HmacSHA1", "SHA1", 0x3ac /* SP800_108_COUNTER_KDF */, 1, {0x221, 0, 0, 0, 0}},
     {"HmacSHA1", "HmacSHA256", 0x3ad /* SP800_108_FEEDBACK_KDF */, 1, {0x221, 0, 0, 0, 0, 0, 0}},
     {"SHA256", "SHA1", 0x1f /* HASH_ML_DSA */, 4, {0, 0, 0, 0x250}},
     {"CKM_HASH_ML_DSA_SHA512", "CKM_HASH_SLH_DSA_SHA512", 0x1f, 4, {0, 0, 0, 0x270}},
-    {"CKM_HASH_SLH_DSA_SHA512",
-     "CKM_HASH_ML_DSA_SHA512",
-     0x34 /* HASH_SLH_DSA */,
-     4,
-     {0, 0, 0, 0x270}},
+    {"CKM_HASH_SLH_DSA_SHA512", "CKM_HASH_ML_DSA_SHA512", 0x34, 4, {0, 0, 0, 0x270}},
     {"SHA512", "SHA256", 0x4029 /* XEDDSA */, 1, {0x270}},
     {"MD5", "SHA1", CKM_CMS_SIG, 2, {1, TO_MD5, 0, 0, 0, 0, 0, 0}},
     {"MD5", "SHA1", CKM_CMS_SIG, 3, {1, 0, TO_MD5, 0, 0, 0, 0, 0}},

@@ -1,7 +1,6 @@
 /* test_guard_lists.c - what the lists of mechanisms show, and how what is disabled can be written down. */
 #include "fixture.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
 #define UNTOUCHED 0x5ca1ab1e5ca1ab1eUL
@@ -156,25 +155,4 @@ TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     point_link_to("nowhere");
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
-}
-
-/* What a vendor's functions take is not known, so no rule could be enforced there. */
-TEST_EACH(vendor_interfaces_are_not_offered_under_a_policy, 0, 3)
-{
-    static const char *const settings[] = {"x-disabled-algorithms: MD5",
-                                           "x-disabled-algorithms: MD5\nx-policy: audit", ""};
-    CK_RV (*get)(CK_UTF8CHAR_PTR, CK_VERSION_PTR, CK_INTERFACE_PTR_PTR, CK_FLAGS);
-    CK_RV (*get_all)(CK_INTERFACE_PTR, CK_ULONG_PTR);
-    CK_INTERFACE *interface = NULL;
-    CK_ULONG interfaces = 0;
-    script("interfaces vendor 3.0 2.40");
-    proxy_with(settings[_i]);
-    get = (__typeof__(get))dlsym(proxy, "C_GetInterface");
-    get_all = (__typeof__(get_all))dlsym(proxy, "C_GetInterfaceList");
-    EXPECT(get_all(NULL, &interfaces), CKR_OK);
-    ck_assert_uint_eq(interfaces, _i == 0 ? 2 : 3);
-    EXPECT(get(NULL, NULL, &interface, 0), CKR_OK);
-    ck_assert_int_eq(strcmp((char *)interface->pInterfaceName, "PKCS 11") == 0, _i == 0);
-    EXPECT(get((CK_UTF8CHAR_PTR) "Vendor scripted", NULL, &interface, 0),
-           _i == 0 ? CKR_ARGUMENTS_BAD : CKR_OK);
 }

@@ -167,7 +167,6 @@ TEST(initialize_and_finalize_work_once_each)
     EXPECT(fn->C_GenerateRandom(session, &byte, 1), CKR_CRYPTOKI_NOT_INITIALIZED);
     initialize();
     EXPECT(fn->C_GenerateRandom(session, &byte, 1), CKR_SESSION_HANDLE_INVALID);
-    served_once(1024);
 }
 
 /* Another library in the process uses the target directly: without locking, it may be. */
@@ -187,18 +186,15 @@ TEST(a_target_that_another_user_initialized_is_used_without_a_thread)
            CKR_CRYPTOKI_NOT_INITIALIZED);
     initialize();
     draw(open_session(0, 0), 16, 32768);
-    served_once(8192);
 }
 
 TEST(a_finalize_that_fails_changes_nothing)
 {
-    begin("x-pool-max-age: 1min");
-    draw_until_filled(session);
+    begin_filled();
     script("C_Finalize: fail 0x6 once");
     EXPECT(fn->C_Finalize(NULL), CKR_FUNCTION_FAILED);
     draw_until_held(session);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
-    served_once(64);
 }
 
 static pthread_barrier_t barrier;

@@ -11,15 +11,6 @@ static CK_STATE state_of(CK_SESSION_HANDLE of)
     return info.state;
 }
 
-static void begin_filled(const char *script_text, CK_FLAGS more_flags)
-{
-    script("%s", script_text);
-    proxy_with("x-pool-max-age: 1min");
-    initialize();
-    session = open_session(0, more_flags);
-    draw_until_filled(session);
-}
-
 static CK_SESSION_HANDLE fillers_session(void)
 {
     return LAST_CALL(C_GenerateRandom, .by = FILLER)->session;
@@ -28,7 +19,8 @@ static CK_SESSION_HANDLE fillers_session(void)
 /* _i: whether the token makes it a read/write session only. */
 TEST_EACH(its_session_is_not_counted, 0, 2)
 {
-    begin_filled(_i == 0 ? "" : "C_OpenSession by filler read-only: fail 0x5", CKF_RW_SESSION);
+    script("%s", _i == 0 ? "" : "C_OpenSession by filler read-only: fail 0x5");
+    begin_filled();
     open_session(0, 0);
     for (int i = 0; i < 100; i++) {
         ck_assert_uint_eq(token_info().ulSessionCount, 2);
@@ -70,7 +62,7 @@ TEST(its_session_does_not_exist_for_the_application)
     CK_SESSION_INFO info;
     CK_BYTE bytes[16];
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
-    begin_filled("", 0);
+    begin_filled();
     CK_SESSION_HANDLE theirs = fillers_session();
     EXPECT(fn->C_GetSessionInfo(theirs, &info), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_GenerateRandom(theirs, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
@@ -83,7 +75,7 @@ TEST(its_session_does_not_exist_for_the_application)
 
 TEST(a_token_can_be_initialized_once_the_application_has_no_session)
 {
-    begin_filled("", 0);
+    begin_filled();
     EXPECT(fn->C_InitToken(0, pin, 4, label), CKR_SESSION_EXISTS);
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_InitToken(0, pin, 4, label), CKR_OK);
@@ -95,7 +87,7 @@ TEST(a_token_can_be_initialized_once_the_application_has_no_session)
 TEST_EACH(the_so_can_log_in_beside_read_write_sessions, 0, 3)
 {
     CK_SESSION_HANDLE other;
-    begin_filled("", CKF_RW_SESSION);
+    begin_filled();
     EXPECT(fn->C_Login(session, CKU_SO, pin, 4), CKR_OK);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_USER_ALREADY_LOGGED_IN);
     ck_assert_uint_eq(state_of(session), CKS_RW_SO_FUNCTIONS);
@@ -133,7 +125,6 @@ TEST_EACH(all_sessions_of_the_token_are_the_applications, 0, 4)
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     session = open_session(0, 0);
     draw(session, 32, 32768);
-    served_once(1024);
 }
 
 /* A ceiling that the token does not tell is met by trying, and tokens say it in different ways. */
@@ -141,7 +132,7 @@ TEST_EACH(its_session_gives_way_whatever_the_token_is_short_of, 0, 4)
 {
     static const char *const codes[] = {"0xb1", "0x31", "0x2", "0x201"};
     CK_SESSION_HANDLE more;
-    begin_filled("", 0);
+    begin_filled();
     script("sessions at most 2; session refusal %s", codes[_i]);
     open_session(0, 0);
     EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &more),
@@ -155,7 +146,8 @@ TEST_EACH(its_session_gives_way_whatever_the_token_is_short_of, 0, 4)
 TEST(its_session_dies_and_another_is_opened)
 {
     CK_SESSION_INFO info;
-    begin_filled("reuse handles", 0);
+    script("reuse handles");
+    begin_filled();
     CK_SESSION_HANDLE theirs = fillers_session();
     unsigned opened = CALLS(C_OpenSession, .by = FILLER);
     EXPECT(bare_list()->C_CloseSession(theirs), CKR_OK);
@@ -166,14 +158,14 @@ TEST(its_session_dies_and_another_is_opened)
     ck_assert_uint_eq(token_info().ulSessionCount, 2);
     EXPECT(fn->C_CloseSession(second), CKR_OK);
     DRAW_UNTIL(session, CALLS(C_OpenSession, .by = FILLER, .outcome = GOOD) > opened);
-    served_once(64);
 }
 
 /* The filler leaves the token first, so that it never uses a handle that the token has given to another session. */
 TEST(closing_all_leaves_nothing_of_it_behind)
 {
     CK_SESSION_INFO info;
-    begin_filled("reuse handles", 0);
+    script("reuse handles");
+    begin_filled();
     for (int i = 0; i < 20; i++) {
         EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
         for (int k = 0; k < 3; k++)
@@ -187,7 +179,8 @@ TEST(closing_all_leaves_nothing_of_it_behind)
 /* Of its token nothing is left, and another may be in the slot. */
 TEST(a_token_that_is_pulled_out_takes_it_along)
 {
-    begin_filled("reuse handles", 0);
+    script("reuse handles");
+    begin_filled();
     let_filler_work(); /* a call that it has begun would be on the next owner's session */
     script("empty slot 0");
     EXPECT(fn->C_GenerateRandom(session, NULL, 2048), CKR_SESSION_HANDLE_INVALID);
@@ -199,7 +192,6 @@ TEST(a_token_that_is_pulled_out_takes_it_along)
     }
     ck_assert_uint_eq(token_info().ulSessionCount, 3);
     draw_until_filled(session);
-    served_once(64);
 }
 
 TEST(a_close_that_fails_leaves_session_and_pool_as_they_were)
@@ -243,7 +235,6 @@ TEST(a_broken_slot_is_no_matter_to_those_beside_it)
     }
     script("C_GetTokenInfo in slot 1: ok; C_OpenSession in slot 1: ok");
     expect_words_of(open_session(1, 0), 1);
-    served_once(1000);
 }
 
 /* Each of them, those that take the places of closed ones, and none that is closed. */

@@ -1,9 +1,6 @@
 /* test_silence.c - at its most talkative level the log has no random byte, no PIN, no seed and no key. */
 #include "fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 enum { SECRETS_MOST = 4 * 1024 * 1024, SECRET_BYTES = 8 };
 
 static uint64_t *secrets;

@@ -1,17 +1,16 @@
-/* test_surroundings.c - programs that give the proxy little: stack, descriptors, system calls, time. */
+/* test_surroundings.c - programs that give the proxy little: stack, descriptors, system calls, time; and that end as they
+ * like, in the middle of a fill, so that the end of the process meets no call. */
 #include "fixture.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool draws(void)
@@ -25,17 +24,11 @@ static bool draws(void)
 
 enum { OPENED = 16 };
 
-static void begin_in_a_child(void)
-{
-    CHILD_EXPECT(fn->C_Initialize(&os_locking), CKR_OK);
-    CHILD_EXPECT(fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_OK);
-}
-
 /* Without Check's own macros, which write to a descriptor that is closed here. */
 static void live_as_a_daemon(void)
 {
     int opened[OPENED];
-    begin_in_a_child();
+    session = child_session(&os_locking, CKR_OK);
     CHILD_EXPECT(draws(), true);
     CHILD_EXPECT(syscall(SYS_close_range, 3U, ~0U, 0U), 0);
     for (int i = 0; i < OPENED; i++)
@@ -45,7 +38,7 @@ static void live_as_a_daemon(void)
         CHILD_EXPECT(fn->C_Finalize(NULL), CKR_OK);
         for (int i = 0; i < OPENED; i++)
             CHILD_EXPECT(lseek(opened[i], 0, SEEK_END), 0);
-        begin_in_a_child();
+        session = child_session(&os_locking, CKR_OK);
     }
 }
 
@@ -80,7 +73,6 @@ TEST_EACH(a_cancelled_draw_leaves_the_pool_and_the_end_whole, 0, 2)
         draw(session, 16, 16384);
         EXPECT(fn->C_Finalize(NULL), CKR_OK);
     }
-    served_once(1000);
 }
 
 TEST(no_standard_stream_is_taken)
@@ -187,4 +179,147 @@ TEST_EACH(a_sandbox_costs_speed_only, 0, 2)
     ck_assert(draws());
     EXPECT(fn->C_CloseSession(session), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
+}
+
+static CK_BYTE bytes[64];
+
+enum ending {
+    EXIT,
+    EXIT_FROM_A_THREAD,
+    QUICK_EXIT,
+    EXEC,
+    END_OF_THE_MAIN_THREAD,
+    EXIT_AFTER_FINALIZE_AND_DLCLOSE,
+    EXIT_FROM_A_CHILD,
+    ENDINGS
+};
+
+static void *exit_here(void *unused)
+{
+    exit(0);
+    return unused;
+}
+
+static void finalize_at_exit(void)
+{
+    CK_RV rv = fn->C_Finalize(NULL);
+    if (rv != CKR_OK && rv != CKR_CRYPTOKI_NOT_INITIALIZED)
+        _exit(7);
+}
+
+static void draw_at_exit(void)
+{
+    for (int i = 0; i < 200; i++)
+        fn->C_GenerateRandom(session, bytes, sizeof bytes);
+}
+
+static void unload_at_exit(void)
+{
+    dlclose(proxy);
+}
+
+static void draw_and_exit(void)
+{
+    fn->C_GenerateRandom(session, bytes, sizeof bytes);
+    exit(0);
+}
+
+static void end(enum ending ending)
+{
+    switch (ending) {
+    case EXIT_FROM_A_THREAD:
+        start_threads(1, exit_here, NULL);
+        pause();
+        break;
+    case QUICK_EXIT:
+        quick_exit(0);
+    case EXEC:
+        execl("/bin/true", "true", (char *)NULL);
+        break;
+    case END_OF_THE_MAIN_THREAD:
+        pthread_exit(NULL);
+    case EXIT_AFTER_FINALIZE_AND_DLCLOSE:
+        finalize_at_exit();
+        unload_at_exit();
+        break;
+    case EXIT_FROM_A_CHILD:
+        reap(child_that(draw_and_exit));
+        break;
+    default:
+        break;
+    }
+    exit(0);
+}
+
+static void (*const at_exits[])(void) = {NULL, finalize_at_exit, draw_at_exit, unload_at_exit};
+enum { AT_EXITS = sizeof at_exits / sizeof *at_exits };
+
+/* Handlers of the application run after ours if they were registered before C_Initialize, else before. */
+static int way_out;
+static bool registers_early;
+
+static void live_and_end(void)
+{
+    void (*at_exit)(void) = at_exits[way_out / ENDINGS];
+    if (at_exit != NULL && registers_early)
+        atexit(at_exit);
+    session = child_session(&os_locking, CKR_OK);
+    if (at_exit != NULL && !registers_early)
+        atexit(at_exit);
+    while (CALLS(C_GenerateRandom, .by = FILLER) == 0)
+        CHILD_EXPECT(fn->C_GenerateRandom(session, bytes, sizeof bytes), CKR_OK);
+    end(way_out % ENDINGS);
+}
+
+/* At exit() a target's static objects are destroyed: SoftHSM crashes if that meets a call, and this target says so. */
+TEST_EACH(a_program_ends_as_it_likes_and_its_end_meets_no_call, 0, (ENDINGS + 1) * AT_EXITS)
+{
+    SKIP_IF_SANITIZED();
+    registers_early = _i >= ENDINGS * AT_EXITS;
+    way_out = registers_early ? _i % AT_EXITS * ENDINGS : _i;
+    script("strict exit; C_GenerateRandom by filler: last 5ms");
+    proxy_with("x-pool-max-age: 1min");
+    reap(child_that(live_and_end));
+}
+
+static void exit_while_the_filler_hangs(void)
+{
+    begin_again();
+    DRAW_UNTIL(session, script_held() == 1);
+    end(way_out);
+}
+
+/* Not for ever: a second is what a call of the filler's is waited for. The main thread's end alone ends nothing then. */
+TEST_EACH(a_program_may_end_though_the_token_hangs, 0, 4)
+{
+    SKIP_IF_SANITIZED();
+    way_out = _i;
+    script("C_GenerateRandom by filler: hold");
+    proxy_with("x-pool-max-age: 1min");
+    reap(child_that(exit_while_the_filler_hangs));
+    script_release();
+}
+
+/* The proxy's own handler has run, and the target is being torn down: no call of the filler's comes after that. */
+static void count_no_calls(void)
+{
+    unsigned calls = CALLS(C_GenerateRandom, .by = FILLER) + CALLS(C_CloseSession, .by = FILLER);
+    for (int i = 0; i < 100; i++)
+        fn->C_GenerateRandom(session, bytes, sizeof bytes); /* it is wanted */
+    let_filler_work();
+    if (CALLS(C_GenerateRandom, .by = FILLER) + CALLS(C_CloseSession, .by = FILLER) != calls)
+        _exit(9);
+}
+
+static void exit_with_a_late_handler(void)
+{
+    atexit(count_no_calls); /* before ours, so it runs after */
+    begin_filled();
+    exit(0);
+}
+
+TEST(after_the_end_has_begun_the_filler_makes_no_call)
+{
+    SKIP_IF_SANITIZED();
+    reap(child_that(exit_with_a_late_handler));
 }

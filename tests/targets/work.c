@@ -179,7 +179,7 @@ CK_RV work_C_GenerateRandom(struct call *call)
     if (effect == IS_STUCK)
         memset(buf, 0x5a, len_bytes);
     else if (effect == REPEATS)
-        write_made_of(0, buf, len_bytes);
+        write_made_of(1, buf, len_bytes); /* of 0 the first word is zero */
     else
         write_words(buf, len_bytes, word);
     return CKR_OK;
