@@ -78,42 +78,33 @@ static bool write_without_signal(int fd, const char *text, size_t len)
     return written;
 }
 
-/* A descriptor that takes a line without waiting; -1 with errno if there is none. */
-static int open_sink(enum log_destination to, const char *path)
+/* Whether all of line, from priority to newline, was taken, without waiting; if not, errno says why. */
+static bool deliver(enum log_destination to, const char *path, const char *line)
 {
     /* Not syslog(3): its open connection and its ident belong to the application. */
     const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
     /* O_NONBLOCK: a FIFO without a reader fails here instead of hanging the application. */
     int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
+    const char *text = line + PRIORITY_LEN;
     struct stat st;
 
     /* A pipe that is writable takes PIPE_BUF bytes without blocking, and a line is shorter. */
     if (to == LOG_TO_STDERR)
-        return poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0
-                   ? STDERR_FILENO
-                   : -1;
+        return poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0 &&
+               write_without_signal(STDERR_FILENO, text, strlen(text));
     int fd = to == LOG_TO_FILE ? open(path, flags, 0640)
                                : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 ||
-        (to == LOG_TO_FILE ? fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
-                           : connect(fd, (const struct sockaddr *)&address, sizeof address) == 0))
-        return fd;
+    if (fd < 0)
+        return false;
+    bool taken = false;
+    if (to == LOG_TO_FILE ? fstat(fd, &st) == 0 && S_ISREG(st.st_mode)
+                          : connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+        taken = to == LOG_TO_FILE ? write_without_signal(fd, text, strlen(text))
+                                  : write_without_signal(fd, line, strlen(line) - 1);
+    else
+        errno = EINVAL;
     close(fd);
-    errno = EINVAL;
-    return -1;
-}
-
-/* Whether all of line, from priority to newline, was taken; if not, errno says why. */
-static bool deliver(enum log_destination to, const char *path, const char *line)
-{
-    size_t skipped = to == LOG_TO_SYSLOG ? 0 : PRIORITY_LEN;
-    size_t len = strlen(line) - skipped - (to == LOG_TO_SYSLOG ? 1 : 0);
-    int fd = open_sink(to, path);
-    bool taken = fd >= 0 && write_without_signal(fd, line + skipped, len);
-
-    if (fd >= 0 && to != LOG_TO_STDERR)
-        close(fd);
     return taken;
 }
 

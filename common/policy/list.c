@@ -133,18 +133,6 @@ static bool is_list_key(const char *key)
     return strcmp(key, CURVES_KEY) == 0;
 }
 
-/* The list takes the place of an earlier one with its key. */
-static int put_list(struct compiler *c, const struct policy_rule *list)
-{
-    struct policy_rule *place = lists_find(c->policy, list->key);
-
-    if (place == NULL && c->policy->list_count == LISTS_MAX)
-        return report_error(c, list, "is one key more than can be held");
-    remove_quotes((char *)list->text);
-    *(place != NULL ? place : &c->policy->list[c->policy->list_count++]) = *list;
-    return 0;
-}
-
 /* The path is relative to the file that it stands in. */
 static int include_file(struct compiler *c, const struct policy_rule *named)
 {
@@ -249,10 +237,17 @@ static int read_property(struct compiler *c, struct reader *in, const char *file
         return report_error(c, &list, "%s", in->wrong);
     if (strcmp(list.key, "include") == 0)
         return include_file(c, &list);
-    if (is_list_key(list.key))
-        return put_list(c, &list);
-    if (ends_as_list_key(list.key))
-        report_warning(c, &list, "is a key of which nothing is in force");
+    if (!is_list_key(list.key)) {
+        if (ends_as_list_key(list.key))
+            report_warning(c, &list, "is a key of which nothing is in force");
+        return 0;
+    }
+    /* It takes the place of an earlier one with its key. */
+    struct policy_rule *place = lists_find(c->policy, list.key);
+    if (place == NULL && c->policy->list_count == LISTS_MAX)
+        return report_error(c, &list, "is one key more than can be held");
+    remove_quotes((char *)list.text);
+    *(place != NULL ? place : &c->policy->list[c->policy->list_count++]) = list;
     return 0;
 }
 

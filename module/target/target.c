@@ -33,6 +33,8 @@ static const struct p11_functions missing = {
 #include "functions.def"
 };
 
+enum { INTERFACES_MOST = 1024 };
+
 struct target_loaded target_loaded;
 
 /* The start of the object that address lies in, NULL if none. */
@@ -56,19 +58,6 @@ bool target_is_standard(const CK_INTERFACE *interface)
 {
     return interface->pInterfaceName != NULL && interface->pFunctionList != NULL &&
            strcmp((const char *)interface->pInterfaceName, "PKCS 11") == 0;
-}
-
-/* Asked for the count first, and then with exactly that one: there are targets that copy all that they have, and
- * targets that leave the count as it was passed. A target that claims more than any module has is not believed. */
-static void learn_interfaces(CK_RV (*list)(CK_INTERFACE_PTR, CK_ULONG_PTR))
-{
-    CK_ULONG count = 0;
-    if (list(NULL, &count) != CKR_OK || count == 0 || count > 1024)
-        return;
-    CK_ULONG room = count;
-    target_loaded.interfaces = calloc(room, sizeof *target_loaded.interfaces);
-    if (target_loaded.interfaces != NULL && list(target_loaded.interfaces, &count) == CKR_OK)
-        target_loaded.interfaces_count = count < room ? count : room;
 }
 
 CK_VERSION target_list_version(unsigned number)
@@ -113,33 +102,36 @@ unsigned target_list_number(const void *list)
     return number;
 }
 
+/* The interfaces are asked for their count first, and then with exactly that one: there are targets that copy all that
+ * they have, and targets that leave the count as it was passed. More than any module has is not believed. */
 static void learn(void *handle, CK_FUNCTION_LIST *plain)
 {
-    void *list = own_symbol(handle, "C_GetInterfaceList");
+    __typeof__(missing.C_GetInterfaceList) list = own_symbol(handle, "C_GetInterfaceList");
+    CK_ULONG count = 0;
     free(target_loaded.interfaces);
-    memset(&target_loaded, 0, sizeof target_loaded);
-    target_loaded.handle = handle;
-    target_loaded.interface = (get_interface)own_symbol(handle, "C_GetInterface");
-    target_loaded.lists[0] = (const struct p11_functions *)plain;
+    target_loaded = (struct target_loaded){.handle = handle,
+                                           .interface = own_symbol(handle, "C_GetInterface"),
+                                           .lists = {(const struct p11_functions *)plain}};
     target_refresh();
-    if (list != NULL)
-        learn_interfaces((CK_RV(*)(CK_INTERFACE_PTR, CK_ULONG_PTR))list);
+    if (list == NULL || list(NULL, &count) != CKR_OK || count == 0 || count > INTERFACES_MOST)
+        return;
+    CK_ULONG room = count;
+    CK_INTERFACE *interfaces = target_loaded.interfaces = calloc(room, sizeof *interfaces);
+    if (interfaces == NULL || list(interfaces, &count) != CKR_OK)
+        return;
+    target_loaded.interfaces_count = count < room ? count : room;
     for (size_t i = 0; i < target_loaded.interfaces_count; i++)
-        if (target_is_standard(&target_loaded.interfaces[i]))
-            target_list_number(target_loaded.interfaces[i].pFunctionList);
-}
-
-/* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
-static bool may_load(const char *path)
-{
-    struct stat st;
-    return target_loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
+        if (target_is_standard(&interfaces[i]))
+            target_list_number(interfaces[i].pFunctionList);
 }
 
 bool target_load(const char *path, struct message *message)
 {
     CK_FUNCTION_LIST *plain = NULL;
-    void *handle = may_load(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    struct stat st;
+    /* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
+    bool may_load = target_loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
+    void *handle = may_load ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (handle == NULL) {
         const char *why = dlerror();
         message_set(message, "the target cannot be loaded: %s", why != NULL ? why : path);
