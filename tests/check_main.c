@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <stdarg.h>
 #include <sys/stat.h>
 
 #pragma weak set_up
@@ -18,10 +19,41 @@ void test_add(const TTest *test, int from, int upto)
     tcase_add_loop_test(all_tests, test, from, upto);
 }
 
-void make_folder(char path[64])
+const char *text_of(const char *format, ...)
 {
-    snprintf(path, 64, "%s/XXXXXX", getenv("TMPDIR"));
-    ck_assert_ptr_nonnull(mkdtemp(path));
+    char *text = NULL;
+    va_list values;
+    va_start(values, format);
+    if (vasprintf(&text, format, values) < 0) /* Check's macros write to a descriptor */
+        abort();
+    va_end(values);
+    return text;
+}
+
+char root[64];
+
+static void make_root(void)
+{
+    snprintf(root, sizeof root, "%s/XXXXXX", getenv("TMPDIR"));
+    ck_assert_ptr_nonnull(mkdtemp(root));
+}
+
+const char *in_root(const char *name)
+{
+    return text_of("%s/%s", root, name);
+}
+
+void write_bytes_in_root(const char *name, const void *bytes, size_t len_bytes)
+{
+    FILE *file = fopen(in_root(name), "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(bytes, 1, len_bytes, file), len_bytes);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+void write_in_root(const char *name, const char *text)
+{
+    write_bytes_in_root(name, text, strlen(text));
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -44,6 +76,7 @@ int main(void)
     Suite *suite = suite_create(program_invocation_short_name);
     SRunner *runner = srunner_create(suite);
     tcase_set_timeout(all_tests, HANG_S);
+    tcase_add_checked_fixture(all_tests, make_root, NULL);
     tcase_add_checked_fixture(all_tests, set_up, tear_down);
     suite_add_tcase(suite, all_tests);
     srunner_run_all(runner, CK_ENV);

@@ -35,8 +35,16 @@ void before_all(void);
 
 void test_add(const TTest *test, int from, int upto);
 
-/* A new folder, which goes when the program ends, however its tests ended. */
-void make_folder(char path[64]);
+/* As printf() writes it, in memory that is never freed. */
+const char *__attribute__((format(printf, 1, 2))) text_of(const char *format, ...);
+
+/* A folder of its own for each test, which goes when the program ends, however its tests ended. */
+extern char root[64];
+const char *in_root(const char *name); /* its path */
+void write_in_root(const char *name, const char *text);
+void write_bytes_in_root(const char *name, const void *bytes, size_t len_bytes);
+
+#define COUNT_OF(rows) (sizeof(rows) / sizeof *(rows))
 
 /* Before the body of a test, which adds itself to its program. The second: one test for each value of _i. */
 #define TEST(name) TEST_EACH(name, 0, 1)

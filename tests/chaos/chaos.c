@@ -95,7 +95,7 @@ static bool can_be_said(CK_RV rv)
                                   CKR_OPERATION_ACTIVE,
                                   CKR_OPERATION_NOT_INITIALIZED,
                                   CKR_KEY_HANDLE_INVALID};
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    for (size_t i = 0; i < COUNT_OF(codes); i++)
         if (codes[i] == rv)
             return true;
     return false;
@@ -291,7 +291,7 @@ static const char *const faults[] = {
     "empty slot none",
 };
 
-enum { FAULTS = sizeof faults / sizeof *faults, SCRIPT_IS_FULL = STATEMENTS_MOST - 8 };
+enum { FAULTS = COUNT_OF(faults), SCRIPT_IS_FULL = STATEMENTS_MOST - 8 };
 
 static void look_for_hangs(void)
 {
@@ -373,9 +373,7 @@ static unsigned long long number_in(const char *variable, unsigned long long oth
 
 void before_all(void)
 {
-    char times[16];
     seed = number_in("CHAOS_SEED", (unsigned long long)clock_exact_ns() % NS_PER_S);
     seconds = (int)number_in("CHAOS_SECONDS", getenv("TESTS_LONG") != NULL ? 3600 : 30);
-    snprintf(times, sizeof times, "%d", 1 + seconds / HANG_S * 2);
-    setenv("CK_TIMEOUT_MULTIPLIER", times, 1);
+    setenv("CK_TIMEOUT_MULTIPLIER", text_of("%d", 1 + seconds / HANG_S * 2), 1);
 }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +16,6 @@
 
 CK_FUNCTION_LIST_PTR fn;
 void *proxy;
-char root[64];
 CK_SESSION_HANDLE session;
 CK_BYTE pin[] = "1234";
 static const char *target;
@@ -25,25 +23,8 @@ static const char *target;
 CK_C_INITIALIZE_ARGS os_locking = {.flags = CKF_OS_LOCKING_OK};
 CK_C_INITIALIZE_ARGS no_threads = {.flags = CKF_OS_LOCKING_OK | CKF_LIBRARY_CANT_CREATE_OS_THREADS};
 
-const char *text_of(const char *format, ...)
-{
-    char *text = NULL;
-    va_list values;
-    va_start(values, format);
-    if (vasprintf(&text, format, values) < 0) /* Check's macros write to a descriptor */
-        abort();
-    va_end(values);
-    return text;
-}
-
-const char *in_root(const char *name)
-{
-    return text_of("%s/%s", root, name);
-}
-
 void set_up(void)
 {
-    make_folder(root);
     shared = target_share();
     ck_assert_ptr_nonnull(shared);
     served_begin();
@@ -62,14 +43,6 @@ void tear_down(void)
 const char *target_path(const char *name)
 {
     return strchr(name, '/') != NULL ? name : text_of("%s/%s.so", getenv("TEST_TARGETS"), name);
-}
-
-void write_in_root(const char *name, const char *text)
-{
-    FILE *file = fopen(in_root(name), "we");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
 }
 
 static void put_config(const char *settings)

@@ -17,12 +17,6 @@
 
 extern CK_FUNCTION_LIST_PTR fn; /* the proxy's plain list */
 extern void *proxy;             /* its dlopen() handle */
-extern char root[64];           /* a folder that lasts one test */
-const char *in_root(const char *name);
-void write_in_root(const char *name, const char *text);
-
-/* A text of its own, which lasts as long as the test. */
-const char *__attribute__((format(printf, 1, 2))) text_of(const char *format, ...);
 
 extern CK_C_INITIALIZE_ARGS os_locking;
 extern CK_C_INITIALIZE_ARGS no_threads; /* CKF_LIBRARY_CANT_CREATE_OS_THREADS besides */

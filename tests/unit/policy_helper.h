@@ -8,8 +8,6 @@
 
 #include "policy/policy.h"
 
-#define COUNT_OF(rows) (sizeof(rows) / sizeof *(rows))
-
 static int64_t now_s = 1800000000; /* 2027-01-15 */
 
 /* What the last compilation said. */
@@ -39,25 +37,12 @@ static inline int policy_try(struct policy **policy, const char *list, const cha
     return policy_compile(policy, &sources, &policy_error);
 }
 
-/* Writes text to a new file; its name is static. */
-static inline const char *file_with(const char *text)
-{
-    static char path[64];
-    snprintf(path, sizeof path, "%s/XXXXXX", getenv("TMPDIR"));
-    int fd = mkstemp(path);
-    ck_assert_int_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    close(fd);
-    return path;
-}
-
 /* As policy_try(), of an inline list, of a file of that text, or of both. */
 static inline int policy_try_text(struct policy **policy, const char *list, const char *text)
 {
-    const char *path = text != NULL ? file_with(text) : NULL;
-    int rc = policy_try(policy, list, path);
-    if (path != NULL)
-        unlink(path);
-    return rc;
+    if (text != NULL)
+        write_in_root("list", text);
+    return policy_try(policy, list, text != NULL ? in_root("list") : NULL);
 }
 
 /* Of a policy that ends with its block. */

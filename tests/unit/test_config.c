@@ -21,20 +21,21 @@ TEST(without_any_file_everything_has_its_default)
 /* With white space, comments, CRLF, a byte order mark, and keys of p11-kit and of others, which count for nothing. */
 TEST(every_key_takes_what_the_manual_says)
 {
-    put(module_file, "\xEF\xBB\xBFx-target: /usr/lib/real.so\r\n\r\n  \t \n#x-pool: on\n"
-                     "x-target-init: configdir='/a b' flags=x:y\n"
-                     "\t x-pool-size \t:\t 1MiB \t\r\nx-pool-max-age:500ms\n"
-                     "x-pool: off\n"
-                     "x-pool-threads: require\n"
-                     "x-pool-on-seed: keep\n"
-                     "x-pool-mix: kernel\n"
-                     "x-pool-lock-memory: never\n"
-                     "x-disabled-algorithms: MD5, RSA keySize < 2048\n"
-                     "x-disabled-algorithms-file: /etc/list\n"
-                     "x-policy: audit\n"
-                     "x-statistics: off\n"
-                     "module: p11-proxy.so\nmodule: twice.so\nx-init-reserved: a\nsetting.2: b\n"
-                     "x-log: /var/log/p11 debug");
+    write_in_root(module_file,
+                  "\xEF\xBB\xBFx-target: /usr/lib/real.so\r\n\r\n  \t \n#x-pool: on\n"
+                  "x-target-init: configdir='/a b' flags=x:y\n"
+                  "\t x-pool-size \t:\t 1MiB \t\r\nx-pool-max-age:500ms\n"
+                  "x-pool: off\n"
+                  "x-pool-threads: require\n"
+                  "x-pool-on-seed: keep\n"
+                  "x-pool-mix: kernel\n"
+                  "x-pool-lock-memory: never\n"
+                  "x-disabled-algorithms: MD5, RSA keySize < 2048\n"
+                  "x-disabled-algorithms-file: /etc/list\n"
+                  "x-policy: audit\n"
+                  "x-statistics: off\n"
+                  "module: p11-proxy.so\nmodule: twice.so\nx-init-reserved: a\nsetting.2: b\n"
+                  "x-log: /var/log/p11 debug");
     A_CONFIG *c = load();
     ck_assert_str_eq(c->target, "/usr/lib/real.so");
     ck_assert_str_eq(c->target_init, "configdir='/a b' flags=x:y");
@@ -64,8 +65,8 @@ TEST(a_size_and_a_duration_have_their_units)
     } cases[] = {{"x-pool-size: 4096\nx-pool-max-age: 10ms", 4096, 10},
                  {"x-pool-size: 64 KiB\nx-pool-max-age: 10 s", 65536, 10000},
                  {"x-pool-size: 16MiB\nx-pool-max-age: 60 min", 16777216, 3600000}};
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        put(module_file, cases[i].lines);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        write_in_root(module_file, cases[i].lines);
         A_CONFIG *c = load();
         ck_assert_uint_eq(c->pool_size_bytes, cases[i].bytes);
         ck_assert_uint_eq(c->pool_max_age_ms, cases[i].ms);
@@ -96,15 +97,12 @@ static const struct {
     {"x-target", "an absolute path or a plain file name", {"./real.so", "a/b", ".", "..", ""}},
 };
 
-TEST_EACH(a_wrong_value_is_quoted_behind_what_would_be_right, 0, COUNT(wrong))
+TEST_EACH(a_wrong_value_is_quoted_behind_what_would_be_right, 0, COUNT_OF(wrong))
 {
-    char line[64], answer[256];
     for (int i = 0; i == 0 || wrong[_i].values[i] != NULL; i++) {
-        snprintf(line, sizeof line, "\n%s: %s", wrong[_i].key, wrong[_i].values[i]);
-        snprintf(answer, sizeof answer, "@/system/p11-proxy.module:2: %s is not %s: '%s'",
-                 wrong[_i].key, wrong[_i].right, wrong[_i].values[i]);
-        put(module_file, line);
-        refused(answer);
+        write_in_root(module_file, text_of("\n%s: %s", wrong[_i].key, wrong[_i].values[i]));
+        refused(text_of("@/system/p11-proxy.module:2: %s is not %s: '%s'", wrong[_i].key,
+                        wrong[_i].right, wrong[_i].values[i]));
     }
 }
 
@@ -127,19 +125,18 @@ TEST(a_wrong_line_is_answered_with_what_would_be_right)
         {"x-target-int: pin=1234", "1: unknown key 'x-target-int'; the nearest is x-target-init"},
         {"x-target-init pin=1234",
          "1: a line that is not `name: value`, starting with 'x-target-init'"}};
-    char answer[256];
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        put(module_file, cases[i][0]);
-        snprintf(answer, sizeof answer, "@/system/p11-proxy.module:%s", cases[i][1]);
-        refused(answer);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        write_in_root(module_file, cases[i][0]);
+        refused(text_of("@/system/p11-proxy.module:%s", cases[i][1]));
     }
 }
 
 /* What they say is in the tests of p11-proxy check. */
 TEST(mistakes_are_told_up_to_a_bound_and_the_rest_counts)
 {
-    put("pkcs11.conf", "user-config: maybe\n");
-    put(module_file, "x-policy: audit\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\n");
+    write_in_root("pkcs11.conf", "user-config: maybe\n");
+    write_in_root(module_file,
+                  "x-policy: audit\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\na\n");
     A_CONFIG *c = config_read(&places);
     ck_assert_uint_eq(c->mistake_count, CONFIG_MISTAKES_MOST);
     must_read(c->mistakes[0].text,
@@ -150,19 +147,19 @@ TEST(mistakes_are_told_up_to_a_bound_and_the_rest_counts)
 TEST(what_is_not_a_small_text_file_is_refused_at_once)
 {
     static char huge[FILE_MOST_BYTES + 1];
-    const char *path = below(module_file);
+    const char *path = in_root(module_file);
     ck_assert_int_eq(mkfifo(path, 0644), 0);
     refused("@/system/p11-proxy.module: is not a regular file");
     unlink(path);
     ck_assert_int_eq(symlink("/nowhere/at/all", path), 0);
     refused("@/system/p11-proxy.module: cannot be read: No such file or directory");
     unlink(path);
-    put_bytes(module_file, "x-pool: off\0\n", 13);
+    write_bytes_in_root(module_file, "x-pool: off\0\n", 13);
     refused("@/system/p11-proxy.module: holds a NUL byte, so it is not a text file");
     memset(huge, '\n', sizeof huge);
-    put_bytes(module_file, huge, sizeof huge);
+    write_bytes_in_root(module_file, huge, sizeof huge);
     refused("@/system/p11-proxy.module: is larger than 1MiB");
-    put_bytes(module_file, huge, FILE_MOST_BYTES);
+    write_bytes_in_root(module_file, huge, FILE_MOST_BYTES);
     config_free(load());
 }
 
@@ -172,7 +169,7 @@ static const char *written_meanwhile; /* to the file that is read next, NULL: no
 ssize_t read(int fd, void *buf, size_t len_bytes)
 {
     if (written_meanwhile != NULL)
-        put(module_file, written_meanwhile);
+        write_in_root(module_file, written_meanwhile);
     written_meanwhile = NULL;
     return syscall(SYS_read, fd, buf, len_bytes);
 }
@@ -180,14 +177,14 @@ ssize_t read(int fd, void *buf, size_t len_bytes)
 TEST_EACH(a_file_that_is_written_meanwhile_is_neither_the_old_nor_the_new_one, 0, 3)
 {
     static const char *const news[] = {"x-pool: off\nx-log: off\n", "x-pool: on\n", ""};
-    put(module_file, "x-pool: off\n");
+    write_in_root(module_file, "x-pool: off\n");
     written_meanwhile = news[_i];
     refused("@/system/p11-proxy.module: is being written");
 }
 
 TEST(a_file_that_tells_no_size_is_read)
 {
-    ck_assert_int_eq(symlink("/proc/self/comm", below(module_file)), 0);
+    ck_assert_int_eq(symlink("/proc/self/comm", in_root(module_file)), 0);
     refused("@/system/p11-proxy.module:1: a line that is not `name: value`, starting with "
             "'test_config'");
 }
@@ -195,13 +192,13 @@ TEST(a_file_that_tells_no_size_is_read)
 TEST(a_target_with_a_plain_name_is_of_the_module_directory)
 {
     struct message message;
-    put(module_file, "\nx-target: real.so\n");
+    write_in_root(module_file, "\nx-target: real.so\n");
     A_CONFIG *c = load();
     must_read(c->target, "@/targets/real.so");
     ck_assert_str_eq(config_find(c, "x-target")->text, "real.so");
     ck_assert_int_ne(config_check_target(c, &message), 0);
     must_read(message.text, "@/system/p11-proxy.module:2: x-target cannot be read (No such file or "
                             "directory): '@/targets/real.so'");
-    put("targets/real.so", "");
+    write_in_root("targets/real.so", "");
     ck_assert_int_eq(config_check_target(c, &message), 0);
 }

@@ -3,9 +3,10 @@
 
 static void put_three_files(void)
 {
-    put("package/p11-proxy.module", "x-pool-size: 4KiB\nx-pool-max-age: 1s\nx-pool-mix: kernel\n");
-    put(module_file, "x-pool-size: 8KiB\nx-pool-max-age: 2s\n");
-    put("user/modules/p11-proxy.module", "\nx-pool-size: 12KiB\n");
+    write_in_root("package/p11-proxy.module",
+                  "x-pool-size: 4KiB\nx-pool-max-age: 1s\nx-pool-mix: kernel\n");
+    write_in_root(module_file, "x-pool-size: 8KiB\nx-pool-max-age: 2s\n");
+    write_in_root("user/modules/p11-proxy.module", "\nx-pool-size: 12KiB\n");
 }
 
 /* What a key is set to, and where. */
@@ -37,7 +38,7 @@ TEST(later_files_override_earlier_ones_key_by_key)
     shows("x-pool-mix", "kernel", "@/package/p11-proxy.module:3");
     shows("x-policy", "enforce", "default");
     /* A bad value is an error even where it is overridden. */
-    put("package/p11-proxy.module", "x-pool: 1\n");
+    write_in_root("package/p11-proxy.module", "x-pool: 1\n");
     refused("@/package/p11-proxy.module:1: x-pool is not one of off, on: '1'");
 }
 
@@ -52,22 +53,22 @@ static const struct {
              {"user-config: none\n", "user-config: only\n", SYSTEM_ONLY},
              {"user-config: only\n", "user-config: merge\n", ALL_THREE}};
 
-TEST_EACH(user_config_of_the_system_and_then_of_the_user_is_honoured, 0, COUNT(modes))
+TEST_EACH(user_config_of_the_system_and_then_of_the_user_is_honoured, 0, COUNT_OF(modes))
 {
     put_three_files();
-    put("pkcs11.conf", modes[_i].system);
-    put("user/pkcs11.conf", modes[_i].user);
+    write_in_root("pkcs11.conf", modes[_i].system);
+    write_in_root("user/pkcs11.conf", modes[_i].user);
     expect(modes[_i].counts);
     /* As for root, and when AT_SECURE. */
     places.user_config = "";
-    put("pkcs11.conf", "");
+    write_in_root("pkcs11.conf", "");
     expect(SYSTEM_ONLY);
 }
 
 TEST(a_copy_of_the_module_has_a_file_of_its_own)
 {
     put_three_files();
-    put("system/p11-proxy-luna.module", "x-pool-size: 1MiB\n");
+    write_in_root("system/p11-proxy-luna.module", "x-pool-size: 1MiB\n");
     places.module_path = "/opt/p11-proxy-luna.so";
     shows("x-pool-size", "1MiB", "@/system/p11-proxy-luna.module:1");
 }
@@ -75,21 +76,21 @@ TEST(a_copy_of_the_module_has_a_file_of_its_own)
 TEST(a_named_file_is_the_only_one_that_is_read_and_must_be_there)
 {
     put_three_files();
-    put("pkcs11.conf", "user-config: maybe\n");
-    put("alone", "x-pool-size: 5KiB\n");
-    places.env_config = below("alone");
+    write_in_root("pkcs11.conf", "user-config: maybe\n");
+    write_in_root("alone", "x-pool-size: 5KiB\n");
+    places.env_config = in_root("alone");
     shows("x-pool-size", "5KiB", "@/alone:1");
     shows("x-pool-mix", "none", "default");
-    unlink(below("alone"));
+    unlink(in_root("alone"));
     refused("P11_PROXY_CONFIG: @/alone: cannot be read: No such file or directory");
-    unlink(below("pkcs11.conf"));
+    unlink(in_root("pkcs11.conf"));
     places.env_config = "";
     expect(ALL_THREE);
 }
 
 TEST(the_environment_overrides_target_and_log)
 {
-    put(module_file, "x-target: missing.so\nx-log: off\n");
+    write_in_root(module_file, "x-target: missing.so\nx-log: off\n");
     places.env_target = "/from/environment.so";
     places.env_log = "stderr info";
     shows("x-target", "/from/environment.so", "P11_PROXY_TARGET");
@@ -121,18 +122,18 @@ static const struct {
                   {"user/modules/p11-proxy.module",
                    "@/user/modules/p11-proxy.module: cannot be read: Permission denied"}};
 
-TEST_EACH(what_cannot_be_read_is_an_error_but_for_a_users_folder, 0, COUNT(unreadable))
+TEST_EACH(what_cannot_be_read_is_an_error_but_for_a_users_folder, 0, COUNT_OF(unreadable))
 {
     ck_assert_int_eq(chmod(root, 0755), 0);
     put_three_files();
-    ck_assert_int_eq(chmod(below(unreadable[_i].closed), 0), 0);
+    ck_assert_int_eq(chmod(in_root(unreadable[_i].closed), 0), 0);
     become(ANOTHER);
     if (unreadable[_i].answer != NULL)
         refused(unreadable[_i].answer);
     else
         shows("x-pool-size", "8KiB", "@/system/p11-proxy.module:1");
     become(ROOT);
-    ck_assert_int_eq(chmod(below(unreadable[_i].closed), 0755), 0);
+    ck_assert_int_eq(chmod(in_root(unreadable[_i].closed), 0755), 0);
 }
 
 TEST(a_relative_named_file_outlasts_a_change_of_directory)

@@ -8,8 +8,6 @@
 #include "../targets/words.h"
 #include "pool/health.h"
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
-
 static struct health health;
 static uint8_t space[70 * 1000];
 
@@ -61,11 +59,11 @@ static void spoil(int failure, uint8_t *bytes, size_t len_bytes)
     }
 }
 
-TEST_EACH(a_generator_that_failed_is_noticed_wherever_in_an_answer, 0, COUNT(failures))
+TEST_EACH(a_generator_that_failed_is_noticed_wherever_in_an_answer, 0, COUNT_OF(failures))
 {
     static const size_t before[] = {0, 1, 7, 16, 100, 511, 512, 513, 5000, 32000, 33000};
     size_t bad = failures[_i].least_bytes;
-    for (size_t b = 0; b < COUNT(before); b++)
+    for (size_t b = 0; b < COUNT_OF(before); b++)
         for (size_t behind = 0; behind <= 600; behind += 200) {
             size_t len_bytes = before[b] + bad + behind;
             /* The window that a block is looked for in ends in the middle. */
@@ -96,7 +94,7 @@ TEST(a_run_of_twelve_is_noticed_at_every_place_and_one_of_eight_is_chance)
 TEST(eight_bytes_at_either_end_that_were_not_written_are_noticed_and_twelve_anywhere)
 {
     static const size_t lengths[] = {8, 16, 17, 23, 24, 64, 100, 1000, 1024, 4096, 65536};
-    for (size_t l = 0; l < COUNT(lengths); l++)
+    for (size_t l = 0; l < COUNT_OF(lengths); l++)
         for (size_t missing = 8; missing <= lengths[l]; missing += 1 + lengths[l] / 50) {
             size_t written = lengths[l] - missing;
             health_prefill(space, lengths[l]);

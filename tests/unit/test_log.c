@@ -13,7 +13,7 @@
 #include "../check_main.h"
 #include "base/log.h"
 
-static char folder[64], socket_path[96], file_path[96];
+static const char *socket_path, *file_path;
 static int daemon_fd;   /* stands for the syslog daemon */
 static int stderr_pipe; /* what came out on stderr */
 
@@ -21,9 +21,8 @@ void set_up(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int ends[2];
-    make_folder(folder);
-    snprintf(socket_path, sizeof socket_path, "%s/log", folder);
-    snprintf(file_path, sizeof file_path, "%s/file", folder);
+    socket_path = in_root("log");
+    file_path = in_root("file");
     daemon_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     strcpy(address.sun_path, socket_path);
     ck_assert_int_eq(bind(daemon_fd, (struct sockaddr *)&address, sizeof address), 0);
@@ -49,12 +48,10 @@ static void configure(const char *text)
     log_configure(&settings);
 }
 
-/* "<83>p11-proxy[123]: hello" of this process, in a buffer that the next call overwrites. */
+/* "<83>p11-proxy[123]: hello" of this process. */
 static const char *line_of(const char *before, const char *text, const char *after)
 {
-    static char line[2048];
-    snprintf(line, sizeof line, "%sp11-proxy[%d]: %s%s", before, (int)getpid(), text, after);
-    return line;
+    return text_of("%sp11-proxy[%d]: %s%s", before, (int)getpid(), text, after);
 }
 
 /* What is waiting, as a string; "" for nothing. */
@@ -106,14 +103,11 @@ TEST(each_level_has_its_syslog_priority_and_hides_the_lesser_ones)
 {
     static const char *const words[] = {"error", "warning", "info", "debug"};
     static const char *const priorities[] = {"<83>", "<84>", "<86>", "<87>"};
-    char text[32];
     for (int in_force = LOG_LEVEL_ERROR; in_force <= LOG_LEVEL_DEBUG; in_force++)
         for (int level = LOG_LEVEL_ERROR; level <= LOG_LEVEL_DEBUG; level++)
             for (int to_stderr = 0; to_stderr < 2; to_stderr++) {
                 bool written = level <= in_force;
-                snprintf(text, sizeof text, "%s %s", to_stderr ? "stderr" : "syslog",
-                         words[in_force]);
-                configure(text);
+                configure(text_of("%s %s", to_stderr ? "stderr" : "syslog", words[in_force]));
                 log_write((enum log_level)level, "x");
                 expect(written && !to_stderr ? priorities[level] : "",
                        written && to_stderr ? "\n" : "");
@@ -156,19 +150,15 @@ TEST(an_error_goes_to_a_terminal_as_well)
 
 TEST(a_file_is_appended_to_and_follows_a_rotation)
 {
-    char text[256];
     struct stat st;
     umask(0);
-    snprintf(text, sizeof text, "%s info", file_path);
-    configure(text);
+    configure(text_of("%s info", file_path));
     ck_assert_int_eq(stat(file_path, &st), 0); /* already there */
     ck_assert_uint_eq(st.st_mode & 07777, 0640);
     log_write(LOG_LEVEL_INFO, "one");
     log_write(LOG_LEVEL_ERROR, "two");
-    strcpy(text, line_of("\n", "two", "\n"));
-    expect_file("one", text);
-    snprintf(text, sizeof text, "%s.1", file_path);
-    ck_assert_int_eq(rename(file_path, text), 0);
+    expect_file("one", line_of("\n", "two", "\n"));
+    ck_assert_int_eq(rename(file_path, in_root("file.1")), 0);
     log_write(LOG_LEVEL_INFO, "three");
     expect_file("three", "\n");
     expect("", "");
@@ -182,12 +172,11 @@ static const char *const reasons[WAYS] = {"No such file or directory",
 
 TEST_EACH(a_file_that_cannot_be_written_is_told_once_and_syslog_takes_over, 0, WAYS)
 {
-    char why[256];
     struct log_settings settings = {LOG_TO_FILE, LOG_LEVEL_WARNING, ""};
     struct rlimit before;
     getrlimit(RLIMIT_FSIZE, &before);
     if (_i == NO_FOLDER)
-        strcpy(file_path, "/nowhere/log");
+        file_path = "/nowhere/log";
     else if (_i == A_LINK)
         ck_assert_int_eq(symlink("other", file_path), 0);
     else if (_i == A_FIFO)
@@ -199,8 +188,8 @@ TEST_EACH(a_file_that_cannot_be_written_is_told_once_and_syslog_takes_over, 0, W
     log_write(LOG_LEVEL_WARNING, "one");
     log_write(LOG_LEVEL_WARNING, "x");
     setrlimit(RLIMIT_FSIZE, &before); /* Check writes to a file as well */
-    snprintf(why, sizeof why, "the log file %s cannot be written (%s): syslog is used instead",
-             file_path, reasons[_i]);
+    const char *why = text_of("the log file %s cannot be written (%s): syslog is used instead",
+                              file_path, reasons[_i]);
     ck_assert_str_eq(got(daemon_fd), line_of("<83>", why, ""));
     ck_assert_str_eq(got(daemon_fd), line_of("<84>", "one", ""));
     expect("<84>", "");

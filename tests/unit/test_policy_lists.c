@@ -122,31 +122,20 @@ static void refuses(const char *list, const char *text, const char *should)
                   policy_error.text);
 }
 
-static void write_other(const char *path, const char *text)
-{
-    FILE *other = fopen(path, "w");
-    fputs(text, other);
-    fclose(other);
-}
-
 /* "include PATH" at the place of a key. A path is relative to the file that includes. */
 TEST(included_files_are_joined_and_later_keys_hold)
 {
-    char folder[64], path[80], text[256];
-    make_folder(folder);
-    snprintf(path, sizeof path, "%s/other", folder);
-    write_other(path, KEY "=RC4\njdk.jar.disabledAlgorithms=SHA1\n");
-
-    snprintf(text, sizeof text, KEY "=MD5\ninclude %s\njdk.jar.disabledAlgorithms=DES\n", path);
+    const char *path = in_root("other");
+    const char *text = text_of(KEY "=MD5\ninclude %s\njdk.jar.disabledAlgorithms=DES\n", path);
+    write_in_root("other", KEY "=RC4\njdk.jar.disabledAlgorithms=SHA1\n");
     judges(NULL, text, true, "CKM_RC4 CKM_DES_CBC");
     judges(NULL, text, false, "CKM_MD5 CKM_SHA_1");
     A_POLICY *policy = policy_of(NULL, text);
     ck_assert_str_eq(denied(policy, ckm("CKM_RC4"))->file, path);
-    snprintf(text, sizeof text, "include = %s/other \n" KEY "=MD5\n", strrchr(folder, '/') + 1);
-    judges(NULL, text, true, "CKM_MD5 CKM_SHA_1");
+    judges(NULL, "include = other \n" KEY "=MD5\n", true, "CKM_MD5 CKM_SHA_1");
 
-    write_other(path, KEY "=MD5\ninclude other\n");
-    snprintf(text, sizeof text, "include %s\n", path);
+    text = text_of("include %s\n", path);
+    write_in_root("other", KEY "=MD5\ninclude other\n");
     refuses(NULL, text, "does one include itself?");
     unlink(path);
     struct policy *none;
@@ -280,8 +269,7 @@ TEST(what_has_no_effect_says_why)
     };
 
     for (size_t i = 0; i < COUNT_OF(items); i++) {
-        char list[128];
-        snprintf(list, sizeof list, "MD5, %s", items[i][0]);
+        const char *list = text_of("MD5, %s", items[i][0]);
         A_POLICY *policy = policy_of(list, NULL);
         const char *why = policy_rule(policy, 1)->no_effect;
         ck_assert_msg(why != NULL && strstr(why, items[i][1]) != NULL, "%s: %s", list, why);
@@ -318,7 +306,7 @@ TEST(deep_and_long_files_do_not_hang)
     }
 }
 
-static char *text_of(const struct policy *policy)
+static char *printed(const struct policy *policy)
 {
     char *text = NULL;
     size_t len = 0;
@@ -346,7 +334,7 @@ TEST(list_files_print_as_committed)
             continue;
         ck_assert_msg(policy_try(&policy, NULL, entry->d_name) == 0, "%s", policy_error.text);
         ck_assert_msg(policy_warnings_count == 0, "%s", policy_warnings);
-        char *text = text_of(policy);
+        char *text = printed(policy);
         if (strcmp(entry->d_name, "services.security") == 0 && strcmp(text, expected) != 0) {
             fputs(text, stdout);
             ck_abort_msg("another text than expected is printed");
@@ -375,7 +363,7 @@ TEST(every_kind_of_item_prints_what_it_denies)
         "RSA keySize < 2048, secp192r1, 0x80001234, ML-KEM-512, SHA512withECDSA keySize < 256, "
         "0x80004321 keySize == 64, secp192r1, SHA256 denyAfter 2099-12-31",
         "jdk.tls.disabledAlgorithms=\\u001b[31mred, CKM_MD5\n");
-    char *text = text_of(policy);
+    char *text = printed(policy);
 
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         ck_assert_msg(strstr(text, parts[i]) != NULL, "no '%s' in %s", parts[i], text);

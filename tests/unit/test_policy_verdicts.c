@@ -216,11 +216,10 @@ TEST(key_types_and_digests_name_mechanisms_that_are_about_them)
     for (const struct digest *digest = digests; digest < digests + digest_count; digest++) {
         const char *atom = strchr(mechanism_find(digest->mechanism)->names, '|') + 1;
         const uint64_t made[] = {digest->rsa, digest->pss, digest->ml_dsa, digest->slh_dsa};
-        char hmac[64];
         for (size_t j = 0; j < COUNT_OF(made); j++)
             if (made[j] != 0)
                 ck_assert(has_name(mechanism_find(made[j])->names, atom, strcspn(atom, "|")));
-        snprintf(hmac, sizeof hmac, "Hmac%.*s", (int)strcspn(atom, "|"), atom);
+        const char *hmac = text_of("Hmac%.*s", (int)strcspn(atom, "|"), atom);
         ck_assert_msg(has_name(mechanism_find(digest->hmac)->names, hmac, strlen(hmac)), "%s",
                       hmac);
     }

@@ -55,7 +55,7 @@ TEST(only_bytes_that_are_good_are_held_and_the_caller_comes_first)
     static const struct {
         size_t most, caller, good, served, held_then;
     } cases[] = {{KIB, 8, 96, 8, 88}, {KIB, 8, 0, 0, 88}, {16, 64, 16, 16, 88}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin_fetch(cases[i].most, cases[i].caller);
         size_t served = pool_fetch_end(pool, &in_flight, cases[i].good, piece, cases[i].caller);
         ck_assert_uint_eq(served, cases[i].served);
