@@ -2,7 +2,6 @@
 //   tls              a server and a client, the server's key on the token, one connection for each of TLS 1.2 and 1.3;
 //                    then draws
 //   draws            eight threads share a generator by its name: session ids of 44 letters, and requests of odd sizes
-//   lines            draws a thousand random ints for each line that it reads
 //   services         the provider's services, sorted, one a line
 //   sign NAME BITS   signs with a new RSA key of the token, and verifies
 //   beside CONFIG    two providers in one JVM: each draws while the other does, and a digest is cloned half way
@@ -116,13 +115,6 @@ public class Work {
         return null;
     }
 
-    static void lines(SecureRandom random) throws Exception {
-        while (System.in.read() >= 0) {
-            random.ints(1000).sum();
-            System.out.println("drawn");
-        }
-    }
-
     static boolean signs(Provider provider, String algorithm, int bits) throws Exception {
         KeyStore.getInstance("PKCS11", provider).load(null, PIN);
         var generator = KeyPairGenerator.getInstance("RSA", provider);
@@ -143,7 +135,6 @@ public class Work {
         case "services" -> provider.getServices().stream().map(s -> s.getType() + " " + s.getAlgorithm()).sorted()
                 .forEach(System.out::println);
         case "sign" -> need(signs(provider, args[2], Integer.parseInt(args[3])), "the signature is not the key's");
-        case "lines" -> lines(random(provider));
         case "tls" -> {
             Security.addProvider(provider);
             SSLContext context = context(provider);

@@ -43,6 +43,25 @@ check_json() {
 # shellcheck disable=SC2034
 on_machine=(env "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" "LD_PRELOAD=$MACHINE_LIBRARY")
 
+# use MODULE: starts an application that uses it, and sets pid.
+use() {
+    coproc user { exec "$USERS" local "$1" none; }
+    # shellcheck disable=SC2154
+    pid=$user_PID
+    orders i 0x0 && orders o 0x0 && orders s 0x0
+}
+# orders STEP CODE: what it is to do, as tests/token/users.c has it, and what that is answered with.
+orders() {
+    local answer
+    echo "A$1" >&"${user[1]}"
+    read -r answer <&"${user[0]}"
+    [[ $answer == "A$1 $2" ]]
+}
+end_use() {
+    kill "$pid"
+    wait "$pid" || true
+}
+
 # What is the same for every subcommand.
 check_common_options() {
     local words

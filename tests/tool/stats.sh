@@ -238,27 +238,8 @@ check_json "hostile: JSON that can be read" 0 '.processes[0] | .target | test("^
 check_metrics "hostile texts are read by both parsers"
 end_fake
 
-# use: starts an application that uses the proxy, and sets pid.
-use() {
-    coproc user { exec "$USERS" local "$PROXY" none; }
-    # shellcheck disable=SC2154
-    pid=$user_PID
-    orders i 0x0 && orders o 0x0 && orders s 0x0
-}
-# orders STEP CODE: what it is to do, as tests/token/users.c has it, and what that is answered with.
-orders() {
-    local answer
-    echo "A$1" >&"${user[1]}"
-    read -r answer <&"${user[0]}"
-    [[ $answer == "A$1 $2" ]]
-}
-end_use() {
-    kill "$pid"
-    wait "$pid" || true
-}
-
 configure 'x-disabled-algorithms: MD5'
-use
+use "$PROXY"
 check_stats_json "from C_Initialize on" '.module == "'"$PROXY"'" and .target == "'"$TARGET"'" and .thread and .policy == "enforce"'
 check "the token before it is drawn from" exits 0 stats
 check "by its label"             grep -E "^  slot [0-9]+, token 'proxy-test': no draws$" "$scratch/out"
@@ -284,7 +265,7 @@ sed "s#^directories.tokendir.*#directories.tokendir = $scratch/odd#" "$SOFTHSM2_
 export SOFTHSM2_CONF=$scratch/odd.conf
 softhsm2-util --init-token --free --label $'proxy-test "q" \\ \n \xff \xe2\x80\xae \x9b' --pin 1234 --so-pin 12345678 >/dev/null
 configure
-use
+use "$PROXY"
 check "a token with an odd label" orders d 0x0
 check "is shown with what a terminal does not act upon" exits 0 stats
 check "in one line"              grep -E "^  slot [0-9]+, token 'proxy-test \"q\" .{1} \? \? \?\?\? \?'$" "$scratch/out"
@@ -293,7 +274,7 @@ check_metrics "OpenMetrics keeps all rules"
 end_use
 
 configure 'x-statistics: off'
-use
+use "$PROXY"
 check "x-statistics: off"        complains 1 "does not use the proxy, has x-statistics: off, or" stats
 end_use
 done_testing
