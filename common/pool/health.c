@@ -15,6 +15,7 @@
 #include <sys/random.h>
 
 #include "base/keep_errno.h"
+#include "base/lock.h"
 
 enum { STUCK_RUN = 12, STUCK_WHOLE = 9, BIAS_WINDOW = 512, BIAS_COUNT = 31, EDGE_BYTES = 8 };
 
@@ -159,21 +160,20 @@ static bool came_before_locked(struct health *h, const uint8_t *bytes, size_t le
 
 const char *health_test(struct health *h, const uint8_t *bytes, size_t len_bytes)
 {
-    bool repeats = false;
     if (is_unwritten(bytes, len_bytes))
         return "says that it wrote bytes which it did not write";
     if (is_stuck(bytes, len_bytes))
         return "is stuck at one value";
     if (is_biased(bytes, len_bytes))
         return "prefers one value beyond chance";
-    for (size_t done = 0; !repeats && done < len_bytes; done += HEALTH_WINDOW_BYTES) {
+    for (size_t done = 0; done < len_bytes; done += HEALTH_WINDOW_BYTES) {
         size_t left = len_bytes - done;
         /* Unlocked after each window, so that a short answer does not wait for a long one. */
-        pthread_mutex_lock(&h->lock);
-        repeats = is_repeated_locked(h, bytes + done,
-                                     left < HEALTH_WINDOW_BYTES ? left : HEALTH_WINDOW_BYTES) ||
-                  (done == 0 && came_before_locked(h, bytes, len_bytes));
-        pthread_mutex_unlock(&h->lock);
+        HOLD(&h->lock);
+        if (is_repeated_locked(h, bytes + done,
+                               left < HEALTH_WINDOW_BYTES ? left : HEALTH_WINDOW_BYTES) ||
+            (done == 0 && came_before_locked(h, bytes, len_bytes)))
+            return "repeats itself";
     }
-    return repeats ? "repeats itself" : NULL;
+    return NULL;
 }

@@ -15,27 +15,26 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
     struct pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
     if (p == NULL)
         return -ENOMEM;
-    size_t ring_at = sizeof(struct pool_memory);
-    void *memory;
-    int rc = wipeonfork_map(&memory, ring_at + capacity_bytes);
+    size_t mapped_bytes = sizeof(struct pool_memory) + capacity_bytes;
+    void *mapped;
+    int rc = wipeonfork_map(&mapped, mapped_bytes);
     if (rc != 0) {
         free(p);
         return rc;
     }
-    *p = (struct pool){.memory = memory,
-                       .ring = {&((struct pool_memory *)memory)->ring, (uint8_t *)memory + ring_at,
-                                capacity_bytes},
-                       .mapped_bytes = ring_at + capacity_bytes};
-    p->lines = lines != NULL ? lines : p->unobserved;
+    struct pool_memory *m = mapped;
+    *p = (struct pool){.memory = m,
+                       .ring = {&m->ring, (uint8_t *)(m + 1), capacity_bytes},
+                       .lines = lines != NULL ? lines : p->unobserved,
+                       .mapped_bytes = mapped_bytes};
     *pool = p;
     return 0;
 }
 
 void pool_free(struct pool *p)
 {
-    if (p == NULL)
-        return;
-    wipeonfork_unmap(p->memory, p->mapped_bytes);
+    if (p != NULL)
+        wipeonfork_unmap(p->memory, p->mapped_bytes);
     free(p);
 }
 
@@ -69,13 +68,11 @@ void pool_stop(struct pool *p)
 {
     struct pool_memory *m = p->memory;
     pool_drop(p, POOL_DROP_FINALIZE);
-    pthread_mutex_lock(&m->lock);
+    HOLD(&m->lock);
     atomic_store(&m->epoch, 0);
-    bool locked = m->counts.locked;
-    m->counts.locked = false;
-    pthread_mutex_unlock(&m->lock);
-    if (locked)
+    if (m->counts.locked)
         wipeonfork_unlock(m, p->mapped_bytes);
+    m->counts.locked = false;
 }
 
 void pool_count(struct pool *p, struct pool_counts *counts)
