@@ -81,7 +81,7 @@ if has musl-gcc; then
     musl=(musl-gcc -isystem "$scratch/musl/include")
     export P11_PROXY_TARGET=$scratch/target.so
     build_host host-musl "${musl[@]}" >"$scratch/log" &&
-        "${musl[@]}" "${cryptoki[@]}" -shared -fPIC -fvisibility=hidden -o "$P11_PROXY_TARGET" \
+        "${musl[@]}" "${cryptoki[@]}" -I "$CHECKOUT/common" -shared -fPIC -fvisibility=hidden -o "$P11_PROXY_TARGET" \
             "$CHECKOUT"/tests/targets/{lists,script,scripted,token,work}.c
     same "a program with musl"          with_musl
 else
