@@ -108,32 +108,40 @@ static bool deliver(enum log_destination to, const char *path, const char *line)
     return taken;
 }
 
-static void write_line(const struct log_settings *settings, enum log_level level, const char *text);
+static void write_line(const struct log_settings *settings, enum log_level level,
+                       const char *format, va_list args);
+
+static void tell_syslog(enum log_level level, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    write_line(&syslog_settings, level, format, args);
+    va_end(args);
+}
 
 /* Says once why the log file cannot be written, and not again for each line. */
 static bool to_file(const char *path, const char *line)
 {
-    char why[LOG_PATH_BYTES + 128];
-
     if (deliver(LOG_TO_FILE, path, line))
         return true;
-    if (!atomic_exchange(&file_failure_told, true)) {
-        snprintf(why, sizeof why, "the log file %s cannot be written (%m): syslog is used instead",
-                 path);
-        write_line(&syslog_settings, LOG_LEVEL_ERROR, why);
-    }
+    if (!atomic_exchange(&file_failure_told, true))
+        tell_syslog(LOG_LEVEL_ERROR,
+                    "the log file %s cannot be written (%m): syslog is used instead", path);
     return false;
 }
 
 /* No time stamp: every daemon adds its own, and localtime() takes a lock that a forked child may find
- * held for ever. */
-static void write_line(const struct log_settings *settings, enum log_level level, const char *text)
+ * held for ever. One buffer, because the caller's stack may be the smallest. */
+static void write_line(const struct log_settings *settings, enum log_level level,
+                       const char *format, va_list args)
 {
     static const int severity[] = {3, 4, 6, 7}; /* err, warning, info, debug */
     char line[PREFIX_BYTES + LOG_TEXT_BYTES];
+    int len = snprintf(line, PREFIX_BYTES,
+                       "<%d>p11-proxy[%ld]: ", FACILITY_AUTHPRIV + severity[level], (long)getpid());
 
-    snprintf(line, sizeof line - 1, "<%d>p11-proxy[%ld]: %s", FACILITY_AUTHPRIV + severity[level],
-             (long)getpid(), text);
+    vsnprintf(line + len, LOG_TEXT_BYTES, format, args);
     /* One call, one line: nothing that came from outside may forge a second one. */
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -155,15 +163,13 @@ void log_write(enum log_level level, const char *format, ...)
 {
     KEEP_ERRNO();
     const struct log_settings *settings = atomic_load(&in_force);
-    char text[LOG_TEXT_BYTES];
     va_list args;
 
     if (settings->destination == LOG_TO_NOTHING || level > settings->level)
         return;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    write_line(settings, level, format, args);
     va_end(args);
-    write_line(settings, level, text);
 }
 
 void log_configure(const struct log_settings *settings)

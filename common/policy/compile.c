@@ -234,20 +234,13 @@ static int compile(struct compiler *c)
 int policy_compile(struct policy **policy, const struct policy_sources *sources,
                    struct message *message)
 {
-    struct compiler *c = calloc(1, sizeof *c);
     struct policy *made = calloc(1, sizeof *made);
-    int rc = -ENOMEM;
+    struct compiler c = {.policy = made, .sources = sources, .message = message};
 
-    if (c == NULL || made == NULL) {
-        message_set(message, "out of memory");
-    } else {
-        c->policy = made;
-        c->sources = sources;
-        c->message = message;
-        made->audit = sources->audit;
-        rc = compile(c);
-    }
-    free(c);
+    if (made == NULL)
+        return report_no_memory(&c);
+    made->audit = sources->audit;
+    int rc = compile(&c);
     if (rc != 0 || made->rule_count == 0) {
         policy_free(made);
         made = NULL;

@@ -172,7 +172,7 @@ void verdicts_end(struct policy *policy);
 #define FILE_KEY   "x-disabled-algorithms-file"
 #define CURVES_KEY "jdk.disabled.namedCurves"
 
-/* A policy in the making. On the heap, because a stack may be small. */
+/* A policy in the making. */
 struct compiler {
     struct policy *policy;
     const struct policy_sources *sources;
