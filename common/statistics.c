@@ -3,16 +3,17 @@
 
 #include <stddef.h>
 
-#define ROW(of, name, type, unit, line, help)                                                      \
-    {#name, STATISTICS_##type, unit, line, help, offsetof(struct of, name)},
+#define ROW(name, of, member, type, unit, line, help)                                              \
+    {#name, STATISTICS_##type, unit, line, help, offsetof(of, member)},
 
 const struct statistics_row statistics_slot_rows[] = {
-#define SLOT(...) ROW(statistics_slot, __VA_ARGS__)
+#define SLOT(name, ...) ROW(name, struct statistics_slot, name, __VA_ARGS__)
+#define POOL(name, ...) ROW(name, struct statistics_slot, pool.name, __VA_ARGS__)
 #include "statistics.def"
     {0}};
 
 const struct statistics_row statistics_process_rows[] = {
-#define PROCESS(...) ROW(statistics, __VA_ARGS__)
+#define PROCESS(name, ...) ROW(name, struct statistics, name, __VA_ARGS__)
 #include "statistics.def"
     {0}};
 
@@ -25,13 +26,13 @@ const char *const statistics_drop_words[POOL_DROP_CAUSES] = {
 
 void statistics_add_up(struct statistics_slot *slot)
 {
-    uint64_t gone_bytes, filled_bytes = statistic_read(&slot->filled_bytes);
+    const struct pool_counts *pool = &slot->pool;
     for (unsigned i = 0; i < POOL_LINES; i++) {
-        statistic_add(&slot->pool_draws, statistic_read(&slot->lines[i].draws));
-        statistic_add(&slot->pool_drawn_bytes, statistic_read(&slot->lines[i].drawn_bytes));
+        slot->pool_draws += pool->lines[i].draws;
+        slot->pool_drawn_bytes += pool->lines[i].drawn_bytes;
     }
-    gone_bytes = statistic_read(&slot->pool_drawn_bytes) + statistic_read(&slot->expired_bytes) +
-                 statistic_read(&slot->dropped_bytes);
+    slot->alarms = pool->drops[POOL_DROP_HEALTH];
     /* The numbers are not all of one instant. */
-    statistic_set(&slot->held_bytes, filled_bytes > gone_bytes ? filled_bytes - gone_bytes : 0);
+    uint64_t gone_bytes = slot->pool_drawn_bytes + pool->expired_bytes + pool->dropped_bytes;
+    slot->held_bytes = pool->filled_bytes > gone_bytes ? pool->filled_bytes - gone_bytes : 0;
 }

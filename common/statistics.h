@@ -20,7 +20,7 @@
 #define STATISTICS_MAGIC "p11-proxy stats"
 
 enum {
-    STATISTICS_LAYOUT = 3,
+    STATISTICS_LAYOUT = 4,
     STATISTICS_SLOTS = 512,
     STATISTICS_REFUSALS = 256,
     STATISTICS_PATH_BYTES = 512, /* longer texts are cut; all end with a NUL */
@@ -36,8 +36,7 @@ struct statistics_slot {
     char token[STATISTICS_LABEL_BYTES]; /* its label, "" until it is known */
 #define SLOT(name, ...) statistic name;
 #include "statistics.def"
-    statistic drops[POOL_DROP_CAUSES];
-    struct pool_line lines[POOL_LINES]; /* written by the pool */
+    struct pool_counts pool; /* written by the pool */
 } __attribute__((aligned(STATISTICS_PAGE_BYTES)));
 
 /* What a rule of the policy refused; with audit, would have refused. Two refusals differ in more than times. */
@@ -118,7 +117,7 @@ static inline uint64_t statistics_number(const struct statistics_row *row, const
     return statistic_read((const statistic *)((const char *)of + row->offset));
 }
 
-/* In a copy: adds the lines to pool_draws and pool_drawn_bytes, and computes held_bytes. */
+/* In a copy: computes what the module leaves at 0. */
 void statistics_add_up(struct statistics_slot *slot);
 
 #endif

@@ -51,18 +51,24 @@ static void next_epoch_locked(struct pool *p)
         atomic_store(&m->epoch, ++m->last_epoch);
 }
 
+static void set_target_locked(struct pool *p, size_t target_bytes)
+{
+    p->memory->target_bytes = min_size(target_bytes, p->memory->most_bytes);
+    p->counts->level_bytes = p->memory->target_bytes;
+}
+
 static void drop_locked(struct pool *p, enum pool_drop cause)
 {
     struct pool_memory *m = p->memory;
     PROBE(drop, cause, m->ring.held_bytes);
     next_epoch_locked(p);
-    m->counts.dropped_bytes += ring_shrink(&p->ring, 0);
-    m->counts.drops[cause]++;
+    p->counts->dropped_bytes += ring_shrink(&p->ring, 0);
+    p->counts->drops[cause]++;
     /* After a failed health test demand is kept, because the next answer, which decides, has to be as long. */
     if (cause == POOL_DROP_HEALTH)
         return;
     m->served_lately = 0;
-    m->target_bytes = min_size(POOL_TARGET_MIN, m->most_bytes);
+    set_target_locked(p, POOL_TARGET_MIN);
 }
 
 /* Wipes what is too old, and all if a clock stepped. Returns the time. */
@@ -80,7 +86,7 @@ static int64_t expire_locked(struct pool *p)
     const struct segment *oldest = ring_oldest(&p->ring);
     for (; oldest != NULL && is_too_old_locked(m, oldest->fetched_ns, now_ns);
          oldest = ring_oldest(&p->ring))
-        m->counts.expired_bytes += ring_drop_oldest(&p->ring);
+        p->counts->expired_bytes += ring_drop_oldest(&p->ring);
 
     int64_t offset_ns = clock_offset_ns();
     int64_t step_ns = offset_ns - m->clock_offset_ns;
@@ -132,7 +138,7 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
     bool dropped = s->epoch != atomic_load(&m->epoch);
     if (held != 0 && !dropped && !is_too_old_locked(m, s->fetched_ns, now_ns))
         return;
-    *(dropped ? &m->counts.dropped_bytes : &m->counts.expired_bytes) += held;
+    *(dropped ? &p->counts->dropped_bytes : &p->counts->expired_bytes) += held;
     wipe_bytes(s->bytes + s->next, held);
     s->next = s->end = 0;
     set_share_locked(p, s, 0);
@@ -215,10 +221,10 @@ __attribute__((noinline)) static bool prepare_slice_locked(struct pool *p, struc
     uint8_t *bytes;
     size_t taken = 0;
     lock_for_draw(&m->lock);
-    uint64_t expired_bytes = m->counts.expired_bytes;
+    uint64_t expired_bytes = p->counts->expired_bytes;
     s->checked_ns = expire_locked(p);
     wipe_if_stale_locked(p, s, s->checked_ns);
-    bool expired = m->counts.expired_bytes != expired_bytes;
+    bool expired = p->counts->expired_bytes != expired_bytes;
     if (s->end - s->next < len_bytes && atomic_load(&m->epoch) != 0)
         taken = take_for_slice_locked(p, s, len_bytes, &bytes);
     *low = is_low_locked(p);
@@ -245,7 +251,7 @@ static inline enum pool_answer take_from_slice_locked(struct pool *p, struct sli
     s->next += (uint32_t)len_bytes;
     if (!end_draw(p, epoch, line, buf, len_bytes)) {
         HOLD(&p->memory->lock);
-        p->memory->counts.dropped_bytes += len_bytes;
+        p->counts->dropped_bytes += len_bytes;
         return POOL_MISS;
     }
     return low ? POOL_SERVED_LOW : POOL_SERVED;
@@ -262,10 +268,10 @@ __attribute__((noinline)) static enum pool_answer take_from_ring(struct pool *p,
     if (epoch != 0 && m->ring.held_bytes >= len_bytes) {
         ring_move(&p->ring, buf, len_bytes);
         m->served_lately += len_bytes;
-        if (end_draw(p, epoch, &p->lines[POOL_SLICES], buf, len_bytes))
+        if (end_draw(p, epoch, &p->counts->lines[POOL_SLICES], buf, len_bytes))
             answer = is_low_locked(p) ? POOL_SERVED_LOW : POOL_SERVED;
         else
-            m->counts.dropped_bytes += len_bytes;
+            p->counts->dropped_bytes += len_bytes;
     }
     pthread_mutex_unlock(&m->lock);
     return answer;
@@ -277,7 +283,7 @@ enum pool_answer pool_take(struct pool *p, unsigned slice, int64_t now_ns, uint8
     struct slice *s = &p->memory->slices[slice];
     if (len_bytes <= SLICE_TAKE_MAX && (!SAFEGUARD(LOCK) || try_lock_acquire(&s->lock))) {
         enum pool_answer answer =
-            take_from_slice_locked(p, s, &p->lines[slice], now_ns, buf, len_bytes);
+            take_from_slice_locked(p, s, &p->counts->lines[slice], now_ns, buf, len_bytes);
         try_lock_release(&s->lock);
         if (answer != POOL_MISS)
             return answer;
@@ -308,14 +314,14 @@ bool pool_fetch_begin(struct pool *p, size_t most_bytes, size_t caller_bytes, bo
     /* Before the token is asked, so no byte is younger than it claims. */
     int64_t now_ns = expire_locked(p);
     if (caller_bytes != 0) {
-        m->counts.missed++;
+        p->counts->missed_draws++;
         m->served_lately += caller_bytes;
     }
     /* Twice what was served lately, in whole KiB; not less than now as long as that is in demand. */
     size_t target = (2 * m->served_lately + KIB - 1) / KIB * KIB;
     target = target > POOL_TARGET_MIN ? target : POOL_TARGET_MIN;
     bool all = fills_up && m->served_lately > caller_bytes;
-    m->target_bytes = all ? m->most_bytes : min_size(target, m->most_bytes);
+    set_target_locked(p, all ? m->most_bytes : target);
     size_t wanted = wanted_locked(p, caller_bytes, most_bytes);
     *fetch = (struct pool_fetch){.epoch = atomic_load(&m->epoch), .fetched_ns = now_ns};
     if (fetch->epoch != 0)
@@ -342,8 +348,8 @@ size_t pool_fetch_end(struct pool *p, struct pool_fetch *fetch, size_t good_byte
         kept_bytes = 0;
     }
     ring_close(&p->ring, kept_bytes, fetch->fetched_ns);
-    m->counts.fetches += kept_bytes != 0;
-    m->counts.fetched_bytes += kept_bytes;
+    p->counts->fills += kept_bytes != 0;
+    p->counts->filled_bytes += kept_bytes;
     /* Forked since: what was copied may be what the kernel left there, zeros. */
     if (epoch == 0 && caller_bytes != 0) {
         wipe_bytes(caller_buf, caller_bytes);
@@ -374,8 +380,9 @@ void pool_limit(struct pool *p, size_t most_bytes)
     if (most_bytes < m->most_bytes)
         next_epoch_locked(p);
     m->most_bytes = min_size(most_bytes, p->ring.capacity_bytes);
-    m->target_bytes = min_size(m->target_bytes, m->most_bytes);
-    m->counts.dropped_bytes += ring_shrink(&p->ring, m->most_bytes);
+    p->counts->capacity_bytes = m->most_bytes;
+    set_target_locked(p, m->target_bytes);
+    p->counts->dropped_bytes += ring_shrink(&p->ring, m->most_bytes);
     pthread_mutex_unlock(&m->lock);
     wipe_stale_slices(p, /* waits= */ true);
 }

@@ -24,25 +24,47 @@ enum {
     POOL_TAKE_MAX = 1024,   /* most bytes of one pool_take() */
     POOL_TARGET_MIN = 1024, /* what a pool is kept at that hardly served anything */
     POOL_SLICES = 16,
-    POOL_LINES = 64 /* a line for each slice, and one for the ring; the others are not used yet */
+    POOL_LINES = POOL_SLICES + 1 /* and the ring */
 };
 
 struct pool;
 
-/* What a draw writes for an observer: a line for each slice and, last, one for draws from the ring. Only ever
- * written, with relaxed stores, under the lock of the slice or of the ring. */
-struct pool_line {
-    _Atomic uint64_t draws;
-    _Atomic uint64_t drawn_bytes;
-} __attribute__((aligned(64)));
+enum pool_drop {
+    POOL_DROP_SEED,
+    POOL_DROP_LOGIN,
+    POOL_DROP_SESSIONS, /* the last session closed, or all, while a user was logged in */
+    POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
+    POOL_DROP_FINALIZE,
+    POOL_DROP_CLOCK, /* the clock stepped: suspended, restored or set */
+    POOL_DROP_HEALTH,
+    POOL_DROP_CAUSES
+};
+
+/* What a pool counts, for an observer: it writes under its locks, and never looks at what it wrote to decide about
+ * bytes. */
+struct pool_counts {
+    _Atomic uint64_t missed_draws; /* that found too little */
+    _Atomic uint64_t fills;        /* fetches that put bytes into the pool */
+    _Atomic uint64_t filled_bytes; /* these are drawn, expired, dropped or held */
+    _Atomic uint64_t expired_bytes;
+    _Atomic uint64_t dropped_bytes;
+    _Atomic uint64_t drops[POOL_DROP_CAUSES];
+    _Atomic uint64_t level_bytes;    /* that demand asks for, now */
+    _Atomic uint64_t capacity_bytes; /* see pool_limit() */
+    _Atomic uint64_t locked;         /* 1: kept out of swap */
+    /* The draws from each slice and, last, from the ring. */
+    struct pool_line {
+        _Atomic uint64_t draws;
+        _Atomic uint64_t drawn_bytes;
+    } __attribute__((aligned(64))) lines[POOL_LINES];
+};
 
 /*
- * Makes an empty pool that holds nothing until pool_start(). lines has POOL_LINES elements; it is borrowed for
- * the pool's life, and NULL if there is no observer. On 0 the caller owns *pool and ends it with pool_free(). Fails
+ * Makes an empty pool that holds nothing until pool_start(). counts, all zero, is borrowed for the pool's life. On 0 the caller owns *pool and ends it with pool_free(). Fails
  * with -EINVAL (capacity out of range), -ENOMEM, or -ENOTSUP (no protection against fork); *pool is then
  * untouched.
  */
-int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lines);
+int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_counts *counts);
 
 /* Wipes and ends a pool that no thread uses any more. NULL is fine. */
 void pool_free(struct pool *pool);
@@ -109,33 +131,7 @@ bool pool_is_low(struct pool *pool);
 /* The tests' memory for this pool's token. Borrowed; for health_test(). */
 struct health *pool_health(struct pool *pool);
 
-enum pool_drop {
-    POOL_DROP_SEED,
-    POOL_DROP_LOGIN,
-    POOL_DROP_SESSIONS, /* the last session closed, or all, while a user was logged in */
-    POOL_DROP_TOKEN,    /* initialised again, removed, or broken */
-    POOL_DROP_FINALIZE,
-    POOL_DROP_CLOCK, /* the clock stepped: suspended, restored or set */
-    POOL_DROP_HEALTH,
-    POOL_DROP_CAUSES
-};
-
 /* Wipes all that is held, makes sure that the fetch in progress is thrown away too, and forgets the demand. */
 void pool_drop(struct pool *pool, enum pool_drop cause);
-
-struct pool_counts {
-    uint64_t missed;        /* calls that found too little */
-    uint64_t fetches;       /* that put bytes into the pool */
-    uint64_t fetched_bytes; /* these are served, expired, dropped or held */
-    uint64_t expired_bytes;
-    uint64_t dropped_bytes;
-    uint64_t drops[POOL_DROP_CAUSES];
-    uint64_t most_bytes;   /* see pool_limit() */
-    uint64_t target_bytes; /* that demand asks for, now */
-    bool locked;           /* kept out of swap */
-};
-
-/* A snapshot since pool_start(); it may miss calls that are under way. */
-void pool_count(struct pool *pool, struct pool_counts *counts);
 
 #endif

@@ -44,7 +44,6 @@ struct pool_memory {
     int64_t max_age_ns;      /* less a tick of the clock */
     int64_t clock_offset_ns; /* see clock_offset_ns() */
     int64_t seen_ns;         /* the latest time that was read under the lock */
-    struct pool_counts counts;
 
     struct health health;
     struct slice slices[POOL_SLICES];
@@ -54,9 +53,8 @@ struct pool_memory {
 struct pool {
     struct pool_memory *memory;
     struct ring ring; /* its bytes lie behind struct pool_memory */
-    struct pool_line *lines;
+    struct pool_counts *counts;
     size_t mapped_bytes;
-    struct pool_line unobserved[POOL_LINES]; /* where lines point if there is no observer */
 };
 
 #endif

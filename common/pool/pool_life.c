@@ -1,4 +1,4 @@
-/* pool_life.c - makes, starts, counts, stops and ends a pool. */
+/* pool_life.c - makes, starts, stops and ends a pool. */
 #include "pool/pool_internal.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 #include "base/keep_errno.h"
 #include "base/wipeonfork.h"
 
-int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lines)
+int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_counts *counts)
 {
     if (capacity_bytes < POOL_CAPACITY_MIN || capacity_bytes > POOL_CAPACITY_MAX)
         return -EINVAL;
     KEEP_ERRNO();
-    struct pool *p = aligned_alloc(CACHE_LINE, sizeof *p);
+    struct pool *p = malloc(sizeof *p);
     if (p == NULL)
         return -ENOMEM;
     size_t mapped_bytes = sizeof(struct pool_memory) + capacity_bytes;
@@ -25,7 +25,7 @@ int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_line *lin
     struct pool_memory *m = mapped;
     *p = (struct pool){.memory = m,
                        .ring = {&m->ring, (uint8_t *)(m + 1), capacity_bytes},
-                       .lines = lines != NULL ? lines : p->unobserved,
+                       .counts = counts,
                        .mapped_bytes = mapped_bytes};
     *pool = p;
     return 0;
@@ -51,12 +51,11 @@ struct health *pool_health(struct pool *p)
 void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
 {
     struct pool_memory *m = p->memory;
-    bool locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
+    p->counts->locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
     health_start(&m->health);
     HOLD(&m->lock);
-    m->counts = (struct pool_counts){.locked = locked};
-    m->most_bytes = p->ring.capacity_bytes;
-    m->target_bytes = POOL_TARGET_MIN;
+    m->most_bytes = p->counts->capacity_bytes = p->ring.capacity_bytes;
+    m->target_bytes = p->counts->level_bytes = POOL_TARGET_MIN;
     m->served_lately = 0;
     m->max_age_ns = max_age_ns - clock_tick_ns();
     m->clock_offset_ns = clock_offset_ns();
@@ -70,16 +69,6 @@ void pool_stop(struct pool *p)
     pool_drop(p, POOL_DROP_FINALIZE);
     HOLD(&m->lock);
     atomic_store(&m->epoch, 0);
-    if (m->counts.locked)
+    if (atomic_exchange(&p->counts->locked, 0) != 0)
         wipeonfork_unlock(m, p->mapped_bytes);
-    m->counts.locked = false;
-}
-
-void pool_count(struct pool *p, struct pool_counts *counts)
-{
-    struct pool_memory *m = p->memory;
-    HOLD(&m->lock);
-    *counts = m->counts;
-    counts->target_bytes = m->target_bytes;
-    counts->most_bytes = m->most_bytes;
 }

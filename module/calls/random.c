@@ -68,7 +68,7 @@ static struct pool *pool_of(const struct p11_functions *functions, struct slot *
     }
     if (atomic_load(&slot->generator) != GENERATOR_PRESENT)
         return NULL;
-    return slot_make_pool(slot, counters_lines(slot));
+    return slot_make_pool(slot, &counters_of(slot)->pool);
 }
 
 static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handle, uint8_t *buf,
@@ -90,12 +90,14 @@ static CK_RV draw(const struct p11_functions *functions, CK_SESSION_HANDLE handl
     bool reads_ahead = pool != NULL && before != NULL &&
                        atomic_load(&before->generation) == atomic_load(&slot->generation);
     CK_RV rv = CKR_DEVICE_ERROR;
-    if (pool != NULL) {
+    if (pool != NULL)
         rv = source_draw(slot, reads_ahead, handle, buf, len_bytes);
-        count_pool(slot);
-    } else if (!failed)
+    else if (!failed)
         rv = source_forward(functions, slot, handle, buf, len_bytes);
-    count_draw(slot, len_bytes, rv);
+    struct statistics_slot *counted = counters_of(slot);
+    statistic_add(&counted->token_draws, rv == CKR_OK);
+    statistic_add(&counted->token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
+    statistic_add(&counted->failed_draws, rv != CKR_OK);
     PROBE(draw__straight, handle, len_bytes, rv);
     if (rv != CKR_OK && !failed)
         session_note_code(handle, rv);

@@ -3,7 +3,6 @@
 
 #include "calls/own.h"
 #include "random/fill_session.h"
-#include "state/counters.h"
 #include "state/init_state.h"
 
 /* What tokens say when they have no session left. */
@@ -38,8 +37,6 @@ static void note_closed(struct slot *slot, bool last)
 {
     bool logged_out = last && atomic_load(&slot->login) != NO_LOGIN;
     slot_invalidate(slot, logged_out ? SLOT_LAST_SESSION_CLOSED : SLOT_SESSION_CLOSED);
-    if (logged_out)
-        count_pool(slot);
 }
 
 CK_RV own_C_CloseSession(CK_SESSION_HANDLE hSession, const struct p11_functions *functions)

@@ -87,10 +87,8 @@ CK_RV own_C_InitToken(CK_SLOT_ID slotID, CK_UTF8CHAR_PTR pPin, CK_ULONG ulPinLen
     struct slot *slot = slot_find(slotID);
     fill_session_suspend(slot);
     CK_RV rv = functions->C_InitToken(slotID, pPin, ulPinLen, pLabel);
-    if (slot != NULL && rv == CKR_OK) {
+    if (slot != NULL && rv == CKR_OK)
         slot_invalidate(slot, SLOT_TOKEN_INITIALIZED);
-        count_pool(slot);
-    }
     slot_note_code(slot, rv);
     fill_session_resume();
     return rv;

@@ -13,7 +13,6 @@
 #include "random/fill_session.h"
 #include "random/sizing.h"
 #include "random/source.h"
-#include "state/counters.h"
 #include "state/sessions.h"
 #include "state/memory.h"
 #include "state/settings.h"
@@ -90,7 +89,6 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
             return wait_ns;
         more = source_fill(slot, session, &rv);
         fill_session_end(slot, rv);
-        count_pool(slot);
         if (rv != CKR_OK)
             return RETRY_AFTER_NS;
     }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "state/counters.h"
 #include "state/memory.h"
 #include "state/settings.h"
 
@@ -172,7 +173,7 @@ void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns)
     l->retry_at_ns = l->pause_ns = 0;
     if (asked_bytes >= LEAST_CALL_BYTES)
         learn_time(l, asked_bytes, took_ns);
-    atomic_store(&slot->call_bytes, l->call_bytes);
+    statistic_set(&counters_of(slot)->chunk_bytes, l->call_bytes);
 }
 
 void sizing_failed(struct slot *slot, size_t asked_bytes)

@@ -20,10 +20,13 @@ enum { LEAST_FILL_BYTES = 64 };
 static CK_RV ask(const struct p11_functions *functions, struct slot *slot,
                  CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
+    struct statistics_slot *counted = counters_of(slot);
     random_call_begin();
     CK_RV rv = functions->C_GenerateRandom(session, buf, len_bytes);
     random_call_end();
-    count_call(slot, len_bytes, rv);
+    statistic_add(&counted->calls, 1);
+    statistic_add(&counted->called_bytes, len_bytes);
+    statistic_add(&counted->failed_calls, rv != CKR_OK);
     return rv;
 }
 
@@ -52,7 +55,7 @@ static CK_RV record_health(struct slot *slot, const uint8_t *bytes, size_t len_b
         /* Only an answer that the same tests can judge clears a suspicion: not a shorter one. */
         if (before == HEALTH_SUSPECT && len_bytes >= atomic_load(&slot->suspect_bytes) &&
             atomic_compare_exchange_strong(&slot->health, &before, HEALTH_OK))
-            count_pool(slot);
+            statistic_set(&counters_of(slot)->trust, HEALTH_OK);
         return before == HEALTH_FAILED ? CKR_DEVICE_ERROR : CKR_OK;
     }
     bool first = before == HEALTH_OK;
@@ -60,7 +63,7 @@ static CK_RV record_health(struct slot *slot, const uint8_t *bytes, size_t len_b
         atomic_store(&slot->suspect_bytes, len_bytes);
     atomic_store(&slot->health, first ? HEALTH_SUSPECT : HEALTH_FAILED);
     slot_invalidate(slot, SLOT_HEALTH_ALARM);
-    count_pool(slot);
+    statistic_set(&counters_of(slot)->trust, atomic_load(&slot->health));
     if (before != HEALTH_FAILED)
         log_write(
             first ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,

@@ -54,22 +54,17 @@ static struct statistics *counters(void)
     return atomic_load_explicit(counting, memory_order_acquire) ? mapping : NULL;
 }
 
-/* The slot's counters, NULL if none are kept or it is not known. The first time that a slot is asked for, it is shown. */
-static struct statistics_slot *counters_of(const struct slot *slot)
+struct statistics_slot *counters_of(const struct slot *slot)
 {
+    static struct statistics_slot unread;
     struct statistics *all = slot != NULL ? counters() : NULL;
     if (all == NULL)
-        return NULL;
+        return &unread;
     for (unsigned i = (unsigned)statistic_read(&all->slot_count); i <= slot->number; i++) {
         statistic_set(&all->slots[i].id, slot_at(i)->id);
         statistic_set(&all->slot_count, i + 1);
     }
     return &all->slots[slot->number];
-}
-
-struct pool_line *counters_lines(const struct slot *slot)
-{
-    return mapping != NULL ? mapping->slots[slot->number].lines : NULL;
 }
 
 /* Maps anew, at the place where they have been before; private memory if fd is negative. */
@@ -153,15 +148,15 @@ void counters_begin(bool shown, uint64_t flags, const char *target)
 {
     KEEP_ERRNO();
     close_descriptor();
-    if (shown && map_memfd()) {
-        describe(mapping, flags, target);
-        atomic_store(counting, true);
-        return;
-    }
-    if (shown)
+    bool mapped = shown && map_memfd();
+    if (shown && !mapped)
         log_write(LOG_LEVEL_DEBUG, "no counters for p11-proxy stats, errno %d", errno);
-    /* What pools write must not go where a parent counts. */
-    map(/* fd= */ -1);
+    /* If nothing is shown, a pool still has to write, and never where a parent counts. */
+    if (mapped)
+        describe(mapping, flags, target);
+    else
+        mapped = map(/* fd= */ -1);
+    atomic_store(counting, mapped);
 }
 
 void counters_end(void)
@@ -182,57 +177,14 @@ void counters_free(void)
 
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32])
 {
-    struct statistics_slot *counted = counters_of(slot);
+    char *token = counters_of(slot)->token;
     size_t len_bytes = 32;
     while (len_bytes > 0 && label[len_bytes - 1] == ' ')
         len_bytes--;
     /* Several threads may do this, and a reader may look. */
-    for (size_t i = 0; counted != NULL && i < sizeof counted->token; i++)
-        atomic_store_explicit((_Atomic char *)&counted->token[i],
-                              i < len_bytes ? (char)label[i] : '\0', memory_order_relaxed);
-}
-
-void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    if (counted == NULL)
-        return;
-    statistic_add(&counted->calls, 1);
-    statistic_add(&counted->called_bytes, len_bytes);
-    statistic_add(&counted->failed_calls, rv != CKR_OK);
-}
-
-void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    if (counted == NULL)
-        return;
-    statistic_add(&counted->token_draws, rv == CKR_OK);
-    statistic_add(&counted->token_drawn_bytes, rv == CKR_OK ? len_bytes : 0);
-    statistic_add(&counted->failed_draws, rv != CKR_OK);
-}
-
-void count_pool(struct slot *slot)
-{
-    struct statistics_slot *counted = counters_of(slot);
-    struct pool *pool = atomic_load(&slot->pool);
-    struct pool_counts counts;
-    if (counted == NULL || pool == NULL)
-        return;
-    pool_count(pool, &counts);
-    statistic_set(&counted->missed_draws, counts.missed);
-    statistic_set(&counted->fills, counts.fetches);
-    statistic_set(&counted->filled_bytes, counts.fetched_bytes);
-    statistic_set(&counted->expired_bytes, counts.expired_bytes);
-    statistic_set(&counted->dropped_bytes, counts.dropped_bytes);
-    statistic_set(&counted->alarms, counts.drops[POOL_DROP_HEALTH]);
-    statistic_set(&counted->trust, atomic_load(&slot->health));
-    statistic_set(&counted->level_bytes, counts.target_bytes);
-    statistic_set(&counted->capacity_bytes, counts.most_bytes);
-    statistic_set(&counted->locked, counts.locked);
-    statistic_set(&counted->chunk_bytes, atomic_load(&slot->call_bytes));
-    for (int i = 0; i < POOL_DROP_CAUSES; i++)
-        statistic_set(&counted->drops[i], counts.drops[i]);
+    for (size_t i = 0; i < STATISTICS_LABEL_BYTES; i++)
+        atomic_store_explicit((_Atomic char *)&token[i], i < len_bytes ? (char)label[i] : '\0',
+                              memory_order_relaxed);
 }
 
 bool count_refusal(uint64_t mechanism, const struct policy_rule *rule)

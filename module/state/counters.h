@@ -1,7 +1,7 @@
 /* counters.h - what the module counts of itself, for p11-proxy stats to read; see statistics.h for the layout.
  *
- * Every function may be called at any time by any thread, and counts nothing where no counters are kept: before
- * C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
+ * What counts may be called at any time by any thread. Where no counters are shown it counts all the same, into memory that
+ * no program reads: before C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
  */
 #ifndef P11_PROXY_COUNTERS_H
 #define P11_PROXY_COUNTERS_H
@@ -19,20 +19,11 @@ void counters_begin(bool shown, uint64_t flags, const char *target);
  * is a first one again. */
 void counters_end(void);
 
-/* The lines that the slot's pool writes its draws to, for pool_create(). NULL if memory was short. */
-struct pool_line *counters_lines(const struct slot *slot);
+/* Where the slot counts. slot is NULL if it is not known. */
+struct statistics_slot *counters_of(const struct slot *slot);
 
 /* Records the label of the slot's token: 32 bytes padded with blanks, as in CK_TOKEN_INFO. */
 void count_token(const struct slot *slot, const CK_UTF8CHAR label[32]);
-
-/* A C_GenerateRandom for len_bytes came back from the target with rv. slot is NULL if not known: then it is not counted. */
-void count_call(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
-
-/* A C_GenerateRandom of the application that the pool did not serve is answered with rv. */
-void count_draw(const struct slot *slot, CK_ULONG len_bytes, CK_RV rv);
-
-/* What the slot's pool holds, or what the health tests say, may have changed. */
-void count_pool(struct slot *slot);
 
 /* A rule of the policy refused a mechanism (or would have). True if it is the rule's first refusal of that mechanism since
  * C_Initialize, counters or not; false for those after STATISTICS_REFUSALS others, which only the sum counts. */

@@ -4,7 +4,6 @@
 #include <pthread.h>
 
 #include "base/lock.h"
-#include "state/counters.h"
 #include "state/init_state.h"
 #include "state/memory.h"
 
@@ -168,12 +167,10 @@ __attribute__((noinline)) void session_note_code(CK_SESSION_HANDLE handle, CK_RV
 void session_invalidate(CK_SESSION_HANDLE handle, enum slot_event event)
 {
     struct slot *slot = session_slot(handle);
-    if (slot == NULL) {
+    if (slot == NULL)
         slots_invalidate(event);
-        return;
-    }
-    slot_invalidate(slot, event);
-    count_pool(slot);
+    else
+        slot_invalidate(slot, event);
 }
 
 struct in_call_place *in_call_places;

@@ -145,7 +145,7 @@ struct slot *slot_add(CK_SLOT_ID id)
     return slot;
 }
 
-struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
+struct pool *slot_make_pool(struct slot *slot, struct pool_counts *counts)
 {
     const struct config *config = settings();
     size_t size_bytes = config->pool_size_bytes;
@@ -158,7 +158,7 @@ struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines)
     /* One of another size is left to the draws that may still read it. */
     if (*own != NULL && pool_capacity(*own) != size_bytes)
         *own = NULL;
-    if (*own == NULL && pool_create(own, size_bytes, lines) != 0)
+    if (*own == NULL && pool_create(own, size_bytes, counts) != 0)
         return NULL;
     pool_start(*own, (int64_t)config->pool_max_age_ms * NS_PER_MS,
                config->pool_lock_memory != CONFIG_LOCK_MEMORY_NEVER);
@@ -186,7 +186,6 @@ void slots_forget(void)
             pool_stop(pool);
         atomic_store(&slot->health, HEALTH_OK);
         atomic_store(&slot->operations, 0);
-        atomic_store(&slot->call_bytes, 0);
     }
     atomic_store(&state->count, 0);
     state->pools = 0;

@@ -37,7 +37,6 @@ struct slot {
     atomic_ulong most_sessions;  /* ulMaxSessionCount, read with generator */
     atomic_uint health;          /* enum health_verdict */
     atomic_size_t suspect_bytes; /* length of the answer that made it suspect */
-    atomic_size_t call_bytes;    /* what sizing.c has the next call ask for, 0: not known */
     atomic_uint login;           /* enum slot_login */
     atomic_uint sessions;        /* the application's, */
     atomic_uint operations;      /* and the operations that they have open */
@@ -82,8 +81,8 @@ unsigned slots_count(void);
 struct slot *slot_at(unsigned number);
 
 /* The slot's pool, made and started if need be; NULL if the settings, memory or the number of pools forbid one.
- * All pools share the configured size equally. lines as for pool_create(). Any thread. */
-struct pool *slot_make_pool(struct slot *slot, struct pool_line *lines);
+ * All pools share the configured size equally. counts as for pool_create(). Any thread. */
+struct pool *slot_make_pool(struct slot *slot, struct pool_counts *counts);
 
 /* Whether the target was initialised before this module: then a user may be logged in on any slot. */
 void slots_assume_login(bool logged_in);

@@ -74,7 +74,7 @@ TEST(calls_that_reach_the_target_add_up_with_its_own_count)
                       draws * 16 + 5 * sizeof big);
     /* What the target was asked for, less the call that failed, went to a caller or into the pool. */
     ck_assert_uint_eq(NUMBER(slot->called_bytes) - 16,
-                      NUMBER(slot->token_drawn_bytes) + NUMBER(slot->filled_bytes));
+                      NUMBER(slot->token_drawn_bytes) + NUMBER(slot->pool.filled_bytes));
     ck_assert_uint_gt(summed(slot)->pool_draws, draws / 2);
 }
 
@@ -98,13 +98,6 @@ TEST(draws_of_many_threads_are_all_counted)
     ck_assert_uint_eq(NUMBER(slot->calls), CALLS(C_GenerateRandom));
 }
 
-/* Counters are brought up to date by calls of the slot. Returns how many drops of that cause are counted. */
-static unsigned long drops(enum pool_drop cause)
-{
-    draw(session, 16, 16);
-    return NUMBER(counters()->slots[0].drops[cause]);
-}
-
 TEST(a_drop_is_counted_under_its_cause_with_its_bytes_and_an_alarm_as_well)
 {
     CK_TOKEN_INFO info;
@@ -115,27 +108,27 @@ TEST(a_drop_is_counted_under_its_cause_with_its_bytes_and_an_alarm_as_well)
     uint64_t held = summed(slot)->held_bytes;
     ck_assert_uint_gt(held, 0);
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
-    ck_assert_uint_eq(drops(POOL_DROP_SEED), 1);
-    ck_assert_uint_eq(NUMBER(slot->dropped_bytes), held);
+    ck_assert_uint_eq(NUMBER(slot->pool.drops[POOL_DROP_SEED]), 1);
+    ck_assert_uint_eq(NUMBER(slot->pool.dropped_bytes), held);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_OK);
-    ck_assert_uint_eq(drops(POOL_DROP_LOGIN), 1);
+    ck_assert_uint_eq(NUMBER(slot->pool.drops[POOL_DROP_LOGIN]), 1);
     EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
     session = open_session(0, CKF_RW_SESSION);
-    ck_assert_uint_eq(drops(POOL_DROP_SESSIONS), 1);
+    ck_assert_uint_eq(NUMBER(slot->pool.drops[POOL_DROP_SESSIONS]), 1);
     script("C_GetTokenInfo: fail 0x30 once");
     EXPECT(fn->C_GetTokenInfo(0, &info), CKR_DEVICE_ERROR);
-    ck_assert_uint_eq(drops(POOL_DROP_TOKEN), 1);
+    ck_assert_uint_eq(NUMBER(slot->pool.drops[POOL_DROP_TOKEN]), 1);
     unsigned long all = 0;
     for (unsigned cause = 0; cause < POOL_DROP_CAUSES; cause++)
-        all += drops(cause);
+        all += NUMBER(slot->pool.drops[cause]);
     ck_assert_uint_eq(all, 4);
     ck_assert_uint_eq(NUMBER(slot->trust), HEALTH_OK);
     script("C_GenerateRandom: repeat");
     while (fn->C_GenerateRandom(session, bytes, sizeof bytes) == CKR_OK)
         continue;
     ck_assert_uint_eq(NUMBER(slot->trust), HEALTH_FAILED);
-    ck_assert_uint_ge(NUMBER(slot->alarms), 1);
-    ck_assert_uint_ge(NUMBER(slot->drops[POOL_DROP_HEALTH]), 1);
+    ck_assert_uint_ge(summed(slot)->alarms, 1);
+    ck_assert_uint_ge(NUMBER(slot->pool.drops[POOL_DROP_HEALTH]), 1);
     ck_assert_uint_eq(NUMBER(slot->failed_draws), 1);
 }
 
@@ -161,10 +154,10 @@ TEST(it_says_what_is_in_force_and_counts_refusals_by_rule)
 TEST(numbers_of_different_instants_never_make_a_huge_slot)
 {
     static struct statistics_slot slot;
-    statistic_set(&slot.filled_bytes, 1000);
-    statistic_set(&slot.expired_bytes, 200);
+    statistic_set(&slot.pool.filled_bytes, 1000);
+    statistic_set(&slot.pool.expired_bytes, 200);
     for (uint64_t dropped = 300; dropped <= 1000; dropped += 700) {
-        statistic_set(&slot.dropped_bytes, dropped);
+        statistic_set(&slot.pool.dropped_bytes, dropped);
         statistics_add_up(&slot);
         ck_assert_uint_eq(slot.held_bytes, dropped == 300 ? 500 : 0);
     }

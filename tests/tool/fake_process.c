@@ -45,33 +45,32 @@ static void fill(struct statistics *all)
                                      STATISTICS_POOL | STATISTICS_THREAD | STATISTICS_MIX_KERNEL;
     strcpy(all->version, "9.8.7");
     strcpy(all->target, "/usr/lib/target.so");
-    all->slots[0] =
-        (struct statistics_slot){.id = 7,
-                                 .token = "first token",
-                                 .token_draws = 800,
-                                 .token_drawn_bytes = 25600,
-                                 .failed_draws = 6,
-                                 .calls = 14011,
-                                 .called_bytes = 65536000,
-                                 .failed_calls = 7,
-                                 .pool_draws = 500000,
-                                 .pool_drawn_bytes = 16000000,
-                                 .missed_draws = 12,
-                                 .fills = 4000,
-                                 .filled_bytes = 64000000 + 1234 + 5678 + 8192,
-                                 .expired_bytes = 1234,
-                                 .dropped_bytes = 5678,
-                                 .alarms = 1,
-                                 .level_bytes = 16384,
-                                 .capacity_bytes = asked("bare") ? 0 : 65536,
-                                 .chunk_bytes = 16384,
-                                 .locked = 1,
-                                 .trust = asked("suspect")   ? HEALTH_SUSPECT
-                                          : asked("latched") ? HEALTH_FAILED
-                                                             : HEALTH_OK,
-                                 .drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2},
-                                 .lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
-                                           [63] = {.draws = 500000, .drawn_bytes = 16000000}}};
+    all->slots[0] = (struct statistics_slot){
+        .id = 7,
+        .token = "first token",
+        .token_draws = 800,
+        .token_drawn_bytes = 25600,
+        .failed_draws = 6,
+        .calls = 14011,
+        .called_bytes = 65536000,
+        .failed_calls = 7,
+        .pool_draws = 500000,
+        .pool_drawn_bytes = 16000000,
+        .pool.missed_draws = 12,
+        .pool.fills = 4000,
+        .pool.filled_bytes = 64000000 + 1234 + 5678 + 8192,
+        .pool.expired_bytes = 1234,
+        .pool.dropped_bytes = 5678,
+        .pool.level_bytes = 16384,
+        .pool.capacity_bytes = asked("bare") ? 0 : 65536,
+        .chunk_bytes = 16384,
+        .pool.locked = 1,
+        .trust = asked("suspect")   ? HEALTH_SUSPECT
+                 : asked("latched") ? HEALTH_FAILED
+                                    : HEALTH_OK,
+        .pool.drops = {[POOL_DROP_SEED] = 3, [POOL_DROP_LOGIN] = 2, [POOL_DROP_HEALTH] = 1},
+        .pool.lines = {[0] = {.draws = 1000000, .drawn_bytes = 32000000},
+                       [POOL_LINES - 1] = {.draws = 500000, .drawn_bytes = 16000000}}};
     /* Nothing was asked of it. */
     all->slots[1] = (struct statistics_slot){.id = 8, .token = "second token"};
     all->slot_count = 2;
@@ -95,8 +94,8 @@ static void spoil(struct statistics *all)
     memcpy(all->refusals[1].rule, evil, sizeof evil);
     memset(&all->refusals[2], 0xff, sizeof all->refusals[2]);
     all->refusal_count = all->slot_count = all->started_seconds = UINT64_MAX;
-    all->slots[0].trust = all->slots[0].fills = UINT64_MAX;
-    all->slots[0].capacity_bytes = UINT64_MAX;
+    all->slots[0].trust = all->slots[0].pool.fills = UINT64_MAX;
+    all->slots[0].pool.capacity_bytes = UINT64_MAX;
     memcpy(&all->slots[1], &all->slots[0], sizeof all->slots[0]);
 }
 
@@ -155,7 +154,7 @@ int main(int argc, char **argv)
     printf("%ld %ld\n", visible_pid(), asked("fork") ? (long)make_child() : 0);
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        statistic_add(&all->slots[0].lines[1].draws, 1000);
+        statistic_add(&all->slots[0].pool.lines[1].draws, 1000);
         statistic_add(&all->slots[0].token_draws, 1);
         printf("%s", line);
         fflush(stdout);

@@ -75,7 +75,7 @@ process $pid (fake_process), p11-proxy 9.8.7 for 2:05 h
     missed                           12
     fills                          4000       64015104
     expired                                       1234
-    dropped                                       5678   seed 3   login 2
+    dropped                                       5678   seed 3   login 2   health 1
     alarms                            1
     held now                                      8192
     wanted now                                   16384
@@ -104,7 +104,7 @@ check_stats_json "json: a slot" '.slots[0] == {
         failed_calls: 7, missed_draws: 12, fills: 4000, filled_bytes: 64015104, expired_bytes: 1234,
         dropped_bytes: 5678, alarms: 1, held_bytes: 8192, level_bytes: 16384, capacity_bytes: 65536,
         chunk_bytes: 16384, locked: true,
-        drops: (.slots[0].drops | map_values(0) + {seed: 3, login: 2})}'
+        drops: (.slots[0].drops | map_values(0) + {seed: 3, login: 2, health: 1})}'
 check_stats_json "json: refusals" '.refusals == [
         {mechanism: "CKM_MD5_RSA_PKCS", mechanism_number: 5, rule: "MD5", line: 4, times: 12,
          file: "/etc/pkcs11/modules/p11-proxy.module"},

@@ -17,7 +17,7 @@ int madvise_answer;
 _Atomic bool yielded;
 
 struct pool *pool;
-struct pool_line lines[POOL_LINES];
+struct pool_counts counts;
 
 static _Atomic uint64_t words_made;
 static _Atomic uint8_t served[WORDS_MOST];
@@ -57,7 +57,8 @@ int madvise(void *memory, size_t len_bytes, int advice)
 void set_up(void)
 {
     now_ns = 1000 * NS_PER_S;
-    ck_assert_int_eq(pool_create(&pool, CAPACITY, lines), 0);
+    counts = (struct pool_counts){0};
+    ck_assert_int_eq(pool_create(&pool, CAPACITY, &counts), 0);
     pool_start(pool, MAX_AGE_NS, /* lock_memory= */ false);
 }
 
@@ -66,25 +67,17 @@ void tear_down(void)
     pool_free(pool);
 }
 
-struct pool_counts counts(void)
-{
-    struct pool_counts now;
-    pool_count(pool, &now);
-    return now;
-}
-
 uint64_t drawn_bytes(void)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < POOL_LINES; i++)
-        bytes += atomic_load(&lines[i].drawn_bytes);
+        bytes += atomic_load(&counts.lines[i].drawn_bytes);
     return bytes;
 }
 
 size_t held_bytes(void)
 {
-    struct pool_counts now = counts();
-    return now.fetched_bytes - drawn_bytes() - now.dropped_bytes - now.expired_bytes;
+    return counts.filled_bytes - drawn_bytes() - counts.dropped_bytes - counts.expired_bytes;
 }
 
 static uint64_t word_of(uint64_t counter)
@@ -132,7 +125,7 @@ size_t fetch(size_t caller_bytes)
 
 void raise_target(size_t target_bytes)
 {
-    while (counts().target_bytes < target_bytes)
+    while (counts.level_bytes < target_bytes)
         fetch(POOL_TAKE_MAX);
     while (fetch(0) != 0)
         ;

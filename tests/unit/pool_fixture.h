@@ -24,9 +24,7 @@ extern _Atomic bool yielded;        /* a thread has called sched_yield() */
 static const int64_t PAUSE_NS = NS_PER_S;
 
 extern struct pool *pool; /* started, empty, of CAPACITY */
-extern struct pool_line lines[POOL_LINES];
-
-struct pool_counts counts(void);
+extern struct pool_counts counts;
 
 /* pool_take() at the time of now_ns. */
 enum pool_answer take(unsigned slice, uint8_t *buf, size_t len_bytes);

@@ -86,7 +86,7 @@ TEST_EACH(a_stopped_pool_is_empty_and_can_be_started_again, 0, 2)
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
     ck_assert(!pool_fetch_begin(pool, KIB, 8, false, &f));
     pool_start(pool, MAX_AGE_NS, false);
-    ck_assert_uint_eq(counts().fetched_bytes, 0);
+    ck_assert_uint_eq(held_bytes(), 0);
     if (_i == 1)
         pool_fetch_end(pool, &in_flight, in_flight.len_bytes, piece, 8);
     ck_assert_uint_eq(words_in_memory(), 0);
@@ -218,7 +218,7 @@ TEST(bytes_that_are_dropped_during_a_draw_are_not_served)
     ck_assert_int_eq(take_during(drop_in_another_thread), POOL_MISS);
     ck_assert_int_eq(pthread_join(dropper, NULL), 0);
     ck_assert_mem_eq(piece, zeros, size);
-    ck_assert_uint_eq(counts().dropped_bytes, held);
+    ck_assert_uint_eq(counts.dropped_bytes, held);
     ck_assert_uint_eq(drawn_bytes(), 8);
 }
 
@@ -271,8 +271,8 @@ TEST(a_slice_serves_one_draw_at_a_time)
     prepare(FROM_SLICE);
     ck_assert_int_ne(take_during(draw_from_the_same_slice), POOL_MISS);
     ck_assert_uint_eq(serve_words(piece, size), 0);
-    ck_assert_uint_eq(lines[POOL_SLICES].draws, 1);
-    ck_assert_uint_eq(lines[0].draws, 2);
+    ck_assert_uint_eq(counts.lines[POOL_SLICES].draws, 1);
+    ck_assert_uint_eq(counts.lines[0].draws, 2);
 }
 
 /* Many threads at once. */

@@ -26,10 +26,10 @@ TEST(bytes_are_served_until_max_age_less_a_tick)
     uint64_t held = held_bytes();
     now_ns += MAX_AGE_NS - TICK_NS;
     expect_served(true);
-    ck_assert_uint_eq(counts().expired_bytes, 0);
+    ck_assert_uint_eq(counts.expired_bytes, 0);
     now_ns += 1;
     expect_served(false);
-    ck_assert_uint_eq(counts().expired_bytes, held - SMALL - LARGE);
+    ck_assert_uint_eq(counts.expired_bytes, held - SMALL - LARGE);
     ck_assert_uint_eq(held_bytes(), 0);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
@@ -55,8 +55,8 @@ TEST(young_bytes_make_old_ones_no_younger)
     now_ns += 1;
     uint64_t old = held_bytes();
     ck_assert_int_ne(take(0, piece, LARGE), POOL_MISS);
-    ck_assert_uint_gt(counts().expired_bytes, 0);
-    ck_assert_uint_eq(counts().expired_bytes + held_bytes() + LARGE, old);
+    ck_assert_uint_gt(counts.expired_bytes, 0);
+    ck_assert_uint_eq(counts.expired_bytes + held_bytes() + LARGE, old);
 }
 
 TEST(a_draw_that_finds_old_bytes_wipes_those_of_all_slices)
@@ -77,7 +77,7 @@ TEST_EACH(a_clock_that_goes_back_drops_everything, 0, 2)
     ck_assert_int_ne(take(0, piece, SMALL), POOL_MISS);
     now_ns -= _i == 0 ? 1 : 9 * NS_PER_S; /* to before, or after the bytes were fetched */
     expect_served(false);
-    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 1);
+    ck_assert_uint_eq(counts.drops[POOL_DROP_CLOCK], 1);
     ck_assert_uint_eq(words_in_memory(), 0);
 }
 
@@ -90,7 +90,7 @@ TEST_EACH(a_step_of_the_wall_clock_drops_everything_at_the_next_tick, 0, 6)
     wall_ahead_ns = steps_ms[_i] * NS_PER_MS;
     now_ns += TICK_NS;
     expect_served(!is_step);
-    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], is_step);
+    ck_assert_uint_eq(counts.drops[POOL_DROP_CLOCK], is_step);
 }
 
 /* The process is not scheduled before any of the pool's looks at the clocks. */
@@ -100,7 +100,7 @@ TEST_EACH(a_pause_of_the_process_is_no_step, 1, 10)
     now_ns += TICK_NS;
     looks_before_pause = (unsigned)_i;
     expect_served(true);
-    ck_assert_uint_eq(counts().drops[POOL_DROP_CLOCK], 0);
+    ck_assert_uint_eq(counts.drops[POOL_DROP_CLOCK], 0);
 }
 
 /* Serves so many bytes, whatever fetches that takes. */
@@ -115,7 +115,7 @@ static void serve(size_t len_bytes)
 static size_t target_now(void)
 {
     fetch(0);
-    return (size_t)counts().target_bytes;
+    return (size_t)counts.level_bytes;
 }
 
 TEST(the_target_is_twice_what_was_served_lately_and_halves_each_second)
@@ -149,13 +149,13 @@ TEST(the_target_is_never_more_than_the_pool_may_hold)
     ck_assert_uint_eq(target_now(), CAPACITY);
     ck_assert_uint_le(held_bytes(), CAPACITY);
     pool_limit(pool, 3 * KIB);
-    ck_assert_uint_eq(counts().most_bytes, 3 * KIB);
+    ck_assert_uint_eq(counts.capacity_bytes, 3 * KIB);
     ck_assert_uint_le(held_bytes(), 3 * KIB);
     serve(10 * KIB);
     ck_assert_uint_eq(target_now(), 3 * KIB);
     ck_assert_uint_le(held_bytes(), 3 * KIB);
     pool_limit(pool, 2 * CAPACITY);
-    ck_assert_uint_eq(counts().most_bytes, CAPACITY);
+    ck_assert_uint_eq(counts.capacity_bytes, CAPACITY);
     pool_limit(pool, 0);
     ck_assert_uint_eq(words_in_memory(), 0);
     ck_assert_uint_eq(fetch(8), 0);

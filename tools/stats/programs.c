@@ -97,8 +97,8 @@ static struct json_object *add_slot(struct labels labels, const struct statistic
         struct json_object *cause = json_text(statistics_drop_words[i]);
         add_label(&of_drop, "cause", cause);
         json_object_put(cause);
-        json_add(drops, statistics_drop_words[i], number(slot->drops[i]));
-        add_sample("drops", &of_drop, number(slot->drops[i]));
+        json_add(drops, statistics_drop_words[i], number(slot->pool.drops[i]));
+        add_sample("drops", &of_drop, number(slot->pool.drops[i]));
     }
     return object;
 }

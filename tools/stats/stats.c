@@ -47,8 +47,9 @@ static void put_note(const char *name, const struct statistics_slot *slot)
         printf("   %u.%u %% of all draws", tenths / 10, tenths % 10);
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
-        if (slot->drops[i] != 0)
-            printf("   %s %" PRIu64, statistics_drop_words[i], statistic_read(&slot->drops[i]));
+        if (slot->pool.drops[i] != 0)
+            printf("   %s %" PRIu64, statistics_drop_words[i],
+                   statistic_read(&slot->pool.drops[i]));
     }
 }
 
