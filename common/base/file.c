@@ -60,7 +60,6 @@ int file_read(char **text, const char *path, struct message *message)
     const char *complaint = NULL;
     char *content = fd >= 0 ? read_fd(fd, &complaint) : NULL;
     int rc = content != NULL ? 0 : complaint != NULL ? -EINVAL : -errno;
-
     if (content != NULL)
         *text = content;
     else

@@ -59,7 +59,6 @@ static bool write_without_signal(int fd, const char *text, size_t len)
 {
     const struct timespec at_once = {0, 0};
     sigset_t caught, before, pending;
-
     /* A signal that is pending already is blocked and was meant for the application, so it must stay pending. */
     sigemptyset(&caught);
     sigpending(&pending);
@@ -88,7 +87,6 @@ static bool deliver(enum log_destination to, const char *path, const char *line)
     struct pollfd ready = {.fd = STDERR_FILENO, .events = POLLOUT};
     const char *text = line + PRIORITY_LEN;
     struct stat st;
-
     /* A pipe that is writable takes PIPE_BUF bytes without blocking, and a line is shorter. */
     if (to == LOG_TO_STDERR)
         return poll(&ready, 1, /* wait_ms= */ 0) == 1 && (ready.revents & POLLOUT) != 0 &&
@@ -114,7 +112,6 @@ static void write_line(const struct log_settings *settings, enum log_level level
 static void tell_syslog(enum log_level level, const char *format, ...)
 {
     va_list args;
-
     va_start(args, format);
     write_line(&syslog_settings, level, format, args);
     va_end(args);
@@ -140,14 +137,12 @@ static void write_line(const struct log_settings *settings, enum log_level level
     char line[PREFIX_BYTES + LOG_TEXT_BYTES];
     int len = snprintf(line, PREFIX_BYTES,
                        "<%d>p11-proxy[%ld]: ", FACILITY_AUTHPRIV + severity[level], (long)getpid());
-
     vsnprintf(line + len, LOG_TEXT_BYTES, format, args);
     /* One call, one line: nothing that came from outside may forge a second one. */
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = '?';
     strcat(line, "\n");
-
     if (settings->destination == LOG_TO_STDERR) {
         deliver(LOG_TO_STDERR, NULL, line);
         return;
@@ -164,7 +159,6 @@ void log_write(enum log_level level, const char *format, ...)
     KEEP_ERRNO();
     const struct log_settings *settings = atomic_load(&in_force);
     va_list args;
-
     if (settings->destination == LOG_TO_NOTHING || level > settings->level)
         return;
     va_start(args, format);
@@ -176,7 +170,6 @@ void log_configure(const struct log_settings *settings)
 {
     KEEP_ERRNO();
     struct log_settings *record = &records[records_used++ % RECORDS];
-
     *record = *settings;
     atomic_store(&file_failure_told, false);
     atomic_store(&in_force, record);
@@ -191,16 +184,13 @@ bool log_settings_parse(struct log_settings *settings, const char *text)
     const char *behind = text + len + strspn(text + len, blanks);
     int level = *behind != '\0' ? word_number(behind, LOG_LEVEL_WORDS) : LOG_LEVEL_WARNING;
     struct log_settings parsed = {0};
-
-    if (len >= sizeof parsed.path || level < 0)
+    if (len >= sizeof parsed.path)
         return false;
     memcpy(parsed.path, text, len);
     int destination =
         text[0] == '/' ? LOG_TO_FILE : word_number(parsed.path, LOG_DESTINATION_WORDS);
-    if (destination < 0)
+    if (destination < 0 || level < 0)
         return false;
-    if (destination != LOG_TO_FILE)
-        parsed.path[0] = '\0';
     parsed.level = (enum log_level)level;
     parsed.destination = (enum log_destination)destination;
     *settings = parsed;

@@ -22,7 +22,7 @@ enum {
 struct log_settings {
     enum log_destination destination;
     enum log_level level;      /* this level and the more serious ones are written */
-    char path[LOG_PATH_BYTES]; /* absolute; "" unless LOG_TO_FILE */
+    char path[LOG_PATH_BYTES]; /* absolute, if LOG_TO_FILE */
 };
 
 /* Reads one of LOG_DESTINATION_WORDS or an absolute path without blanks, and perhaps one of

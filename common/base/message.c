@@ -14,7 +14,6 @@ void message_set(struct message *message, const char *format, ...)
 {
     KEEP_ERRNO();
     va_list args;
-
     va_start(args, format);
     vsnprintf(message->text, sizeof message->text, format, args);
     va_end(args);
@@ -23,7 +22,6 @@ void message_set(struct message *message, const char *format, ...)
 const char *quote(char out[QUOTE_BYTES], const char *value)
 {
     char *at = stpcpy(out, "'");
-
     for (size_t i = 0; i < QUOTE_SHOWN_BYTES && value[i] != '\0'; i++) {
         unsigned char c = (unsigned char)value[i];
         at += sprintf(at, c >= ' ' && c <= '~' ? "%c" : "\\x%02x", c);
@@ -48,7 +46,6 @@ size_t edit_distance(const char *typed, const char *known)
 {
     size_t known_len = strnlen(known, LONGEST_WORD + 1);
     size_t row[LONGEST_WORD + 1]; /* row[k]: from what was read of typed to known's first k */
-
     if (strnlen(typed, LONGEST_WORD + 1) > LONGEST_WORD || known_len > LONGEST_WORD)
         return SIZE_MAX;
     for (size_t k = 0; k <= known_len; k++)

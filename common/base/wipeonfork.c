@@ -44,27 +44,25 @@ int wipeonfork_map(void **memory, size_t len_bytes)
 int wipeonfork_reassert(void *memory, size_t len_bytes)
 {
     KEEP_ERRNO();
-    size_t usable = whole_pages(len_bytes);
     /* A kernel or an emulator that accepts nonsense proves nothing by accepting this advice. */
-    if (madvise(memory, usable, BOGUS_ADVICE) == 0 ||
-        (SAFEGUARD(FORK) && madvise(memory, usable, MADV_WIPEONFORK) != 0))
+    if (madvise(memory, len_bytes, BOGUS_ADVICE) == 0 ||
+        (SAFEGUARD(FORK) && madvise(memory, len_bytes, MADV_WIPEONFORK) != 0))
         return -ENOTSUP;
-    madvise(memory, usable, MADV_DONTDUMP);
+    madvise(memory, len_bytes, MADV_DONTDUMP);
     return 0;
 }
 
 bool wipeonfork_lock(void *memory, size_t len_bytes)
 {
     KEEP_ERRNO();
-    size_t usable = whole_pages(len_bytes);
     /* On fault: a large pool that is hardly used must not occupy all of its memory. */
-    return mlock2(memory, usable, MLOCK_ONFAULT) == 0 || mlock(memory, usable) == 0;
+    return mlock2(memory, len_bytes, MLOCK_ONFAULT) == 0 || mlock(memory, len_bytes) == 0;
 }
 
 void wipeonfork_unlock(void *memory, size_t len_bytes)
 {
     KEEP_ERRNO();
-    munlock(memory, whole_pages(len_bytes));
+    munlock(memory, len_bytes);
 }
 
 void wipeonfork_unmap(void *memory, size_t len_bytes)

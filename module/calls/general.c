@@ -53,25 +53,28 @@ bool is_recursive(void)
     return random_call_on_this_thread() || filler_is_this_thread();
 }
 
-/* Says what is wrong with the file, or where the target was named whose loading failed for another reason. Apart from
- * its caller, whose callers may have the smallest of stacks. */
-__attribute__((noinline)) static void explain_failure(struct message *message)
+/* Puts before a message where the target was named. Apart from its caller, whose callers may have the smallest of
+ * stacks. */
+__attribute__((noinline)) static void add_origin(struct message *message)
 {
     char origin[MESSAGE_BYTES];
     struct message why = *message;
-    if (config_check_target(settings(), message) == 0)
-        message_set(message, "%s: %s",
-                    config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
-                    why.text);
+    message_set(message, "%s: %s",
+                config_origin(config_find(settings(), "x-target"), origin, sizeof origin),
+                why.text);
 }
 
 static bool load_target(struct message *message, bool heard)
 {
     if (!settings_load(message, heard))
         return false;
-    if (settings()->target != NULL && target_load(settings()->target, message))
+    /* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
+    bool needs_file = target_loaded.handle == NULL || settings()->target == NULL;
+    if (needs_file && config_check_target(settings(), message) != 0)
+        return false;
+    if (target_load(settings()->target, message))
         return true;
-    explain_failure(message);
+    add_origin(message);
     return false;
 }
 

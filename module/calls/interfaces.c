@@ -13,17 +13,9 @@ static CK_INTERFACE ours[TARGET_LISTS][2] = {OF_LIST(0), OF_LIST(1), OF_LIST(2),
 /* clang-format on */
 
 /* Our list of that number has the version of the target's. */
-static struct p11_functions *own_list(unsigned number)
-{
-    CK_VERSION version = target_list_version(number);
-    /* Nothing was loaded: C_Initialize, which is next, will say why. */
-    own_lists[number].version = version.major != 0 ? version : (CK_VERSION){2, 40};
-    return &own_lists[number];
-}
-
 static CK_INTERFACE *own_interface(unsigned number, CK_FLAGS flags)
 {
-    own_list(number);
+    own_lists[number].version = target_list_version(number);
     return &ours[number][flags & CKF_INTERFACE_FORK_SAFE];
 }
 
@@ -52,7 +44,7 @@ CK_RV own_C_GetFunctionList(CK_FUNCTION_LIST_PTR_PTR ppFunctionList,
         return CKR_ARGUMENTS_BAD;
     if (!module_prepare())
         return CKR_HOST_MEMORY;
-    *ppFunctionList = (CK_FUNCTION_LIST_PTR)own_list(0);
+    *ppFunctionList = own_interface(0, 0)->pFunctionList;
     return CKR_OK;
 }
 
@@ -80,7 +72,7 @@ CK_RV own_C_GetInterfaceList(CK_INTERFACE_PTR pInterfacesList, CK_ULONG_PTR pulC
 
 static bool is_plain(const CK_UTF8CHAR *name, const CK_VERSION *version, CK_FLAGS flags)
 {
-    CK_VERSION plain = own_list(0)->version;
+    CK_VERSION plain = target_list_version(0);
     return (name == NULL || strcmp((const char *)name, (const char *)standard_name) == 0) &&
            flags == 0 &&
            (version == NULL || (version->major == plain.major && version->minor == plain.minor));

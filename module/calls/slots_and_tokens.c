@@ -53,9 +53,9 @@ CK_RV own_C_WaitForSlotEvent(CK_FLAGS flags, CK_SLOT_ID_PTR pSlot, CK_VOID_PTR p
     return rv;
 }
 
-static void subtract_one(CK_ULONG *count)
+static void subtract(CK_ULONG *count, bool one)
 {
-    if (*count != 0 && *count != CK_UNAVAILABLE_INFORMATION)
+    if (one && *count != 0 && *count != CK_UNAVAILABLE_INFORMATION)
         --*count;
 }
 
@@ -69,12 +69,11 @@ CK_RV own_C_GetTokenInfo(CK_SLOT_ID slotID, CK_TOKEN_INFO_PTR pInfo,
     CK_RV rv = functions->C_GetTokenInfo(slotID, pInfo);
     if (slot != NULL)
         fill_session_resume();
-    if (rv == CKR_OK && pInfo != NULL && is_open)
-        subtract_one(&pInfo->ulSessionCount);
-    if (rv == CKR_OK && pInfo != NULL && is_open && is_read_write)
-        subtract_one(&pInfo->ulRwSessionCount);
-    if (rv == CKR_OK && pInfo != NULL && !recursive)
+    if (rv == CKR_OK && pInfo != NULL && !recursive) {
+        subtract(&pInfo->ulSessionCount, is_open);
+        subtract(&pInfo->ulRwSessionCount, is_open && is_read_write);
         count_token(slot_add(slotID), pInfo->label);
+    }
     slot_note_code(slot_find(slotID), rv);
     return rv;
 }

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -49,9 +48,7 @@ static const void *object_of(const void *address)
 static void *own_symbol(void *handle, const char *name)
 {
     void *symbol = dlsym(handle, name);
-    return symbol != NULL && object_of(symbol) == object_of(dlsym(handle, "C_GetFunctionList"))
-               ? symbol
-               : NULL;
+    return object_of(symbol) == object_of(dlsym(handle, "C_GetFunctionList")) ? symbol : NULL;
 }
 
 bool target_is_standard(const CK_INTERFACE *interface)
@@ -63,9 +60,8 @@ bool target_is_standard(const CK_INTERFACE *interface)
 CK_VERSION target_list_version(unsigned number)
 {
     const struct p11_functions *list = target_loaded.lists[number];
-    if (list == NULL)
-        return (CK_VERSION){0, 0};
-    return number == 0 && list->version.major > 2 ? (CK_VERSION){2, 40} : list->version;
+    unsigned major = list != NULL ? list->version.major : 0;
+    return major == 0 || (number == 0 && major > 2) ? (CK_VERSION){2, 40} : list->version;
 }
 
 /* Fills our table of that number. A table is an array of functions behind its version; forward.c checks that. */
@@ -128,13 +124,9 @@ static void learn(void *handle, CK_FUNCTION_LIST *plain)
 bool target_load(const char *path, struct message *message)
 {
     CK_FUNCTION_LIST *plain = NULL;
-    struct stat st;
-    /* dlopen() would wait for a FIFO's other end. What was loaded once needs its file no more. */
-    bool may_load = target_loaded.handle != NULL || (stat(path, &st) == 0 && S_ISREG(st.st_mode));
-    void *handle = may_load ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
-        const char *why = dlerror();
-        message_set(message, "the target cannot be loaded: %s", why != NULL ? why : path);
+        message_set(message, "the target cannot be loaded: %s", dlerror());
         return false;
     }
     if (handle == target_loaded.handle) {

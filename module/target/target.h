@@ -26,8 +26,8 @@ static inline const struct p11_functions *target(void)
 }
 
 /*
- * Loads the module at path (absolute), if it is not the one that is loaded, and fills the lists. A target that was
- * loaded before stays loaded, because its code may be in use.
+ * Loads the module at path (absolute, a regular file), if it is not the one that is loaded, and fills the lists. A
+ * target that was loaded before stays loaded, because its code may be in use.
  * Returns true; or false with one sentence in message that says what is wrong with path, and nothing changed. Calls run one at a time: the caller sees to it.
  */
 bool target_load(const char *path, struct message *message);
@@ -49,7 +49,7 @@ extern struct target_loaded {
 } target_loaded;
 
 /* The version that the target's list of that number claims; of number 0 never more than 2.40, because a list that
- * comes from C_GetFunctionList ends there. {0, 0}: there is no such list. */
+ * comes from C_GetFunctionList ends there. 2.40 if it claims none, or nothing was loaded. */
 CK_VERSION target_list_version(unsigned number);
 
 /* The number of the list at that address, made known if it is new; TARGET_LISTS if there is no number left. */
