@@ -198,18 +198,19 @@ bool count_refusal(uint64_t mechanism, const struct policy_rule *rule)
     bool first = i == refusals->count && i < STATISTICS_REFUSALS;
     if (first)
         refusals->of[refusals->count++] = (struct refusal){mechanism, rule};
-    struct statistics_refusal *shown =
-        all != NULL && i < STATISTICS_REFUSALS ? &all->refusals[i] : NULL;
-    if (first && shown != NULL) {
+    if (all == NULL)
+        return first;
+    statistic_add(&all->refused, 1);
+    if (i == STATISTICS_REFUSALS)
+        return false;
+    struct statistics_refusal *shown = &all->refusals[i];
+    if (first) {
         statistic_set(&shown->mechanism, mechanism);
         statistic_set(&shown->line, rule->line);
         snprintf(shown->file, sizeof shown->file, "%s", rule->file);
         snprintf(shown->rule, sizeof shown->rule, "%s", rule->text);
         statistic_set(&all->refusal_count, i + 1);
     }
-    if (shown != NULL)
-        statistic_add(&shown->times, 1);
-    if (all != NULL)
-        statistic_add(&all->refused, 1);
+    statistic_add(&shown->times, 1);
     return first;
 }

@@ -166,14 +166,14 @@ static void use_proxy(CK_FUNCTION_LIST *list)
     }
     counters_add(&own, getpid());
     /* A copy for a second target belongs to no package, so an upgrade leaves it as it is. */
-    if (own.strange > 0 ||
-        (own.count > 0 && strcmp(own.proxies[0].counters->version, VERSION) != 0))
+    if (own.processes[COUNTED_STRANGE] > 0 ||
+        (own.first != NULL && strcmp(own.first->counters.version, VERSION) != 0))
         report_add(MARK_NOTE, "proxy",
                    "the proxy is of another version than this program, which is " VERSION ": %s\n"
                    "if it is a copy, copy the module anew: cp --remove-destination p11-proxy.so %s",
                    checked.module_path, checked.module_path);
-    for (size_t i = 0; own.count > 0 && i < own.proxies[0].counters->slot_count; i++) {
-        const struct statistics_slot *slot = &own.proxies[0].counters->slots[i];
+    for (size_t i = 0; own.first != NULL && i < own.first->counters.slot_count; i++) {
+        const struct statistics_slot *slot = &own.first->counters.slots[i];
         if (slot->trust != HEALTH_OK)
             report_add(
                 MARK_PROBLEM, "token",

@@ -58,12 +58,11 @@ static void clean(struct statistics *all)
 /* Copies into *all what is in use. A forked child has inherited counters, whose PID is another's. */
 static enum counted read_counters(struct statistics *all, int fd, uint64_t own_pid)
 {
-    static const char zeros[sizeof all->magic];
     const size_t slots_at = offsetof(struct statistics, slots);
     if (pread(fd, all, slots_at, 0) != (ssize_t)slots_at)
         return COUNTED_STRANGE;
-    if (memcmp(all->magic, zeros, sizeof zeros) == 0)
-        return COUNTED_UNUSED; /* C_Initialize is under way: the module sets magic last */
+    if (all->magic[0] == '\0')
+        return COUNTED_UNUSED; /* C_Initialize is under way: the module sets this byte last */
     if (memcmp(all->magic, STATISTICS_MAGIC, sizeof STATISTICS_MAGIC) != 0 ||
         all->layout != STATISTICS_LAYOUT || all->size_bytes != sizeof *all)
         return COUNTED_STRANGE;
@@ -81,26 +80,24 @@ static enum counted read_counters(struct statistics *all, int fd, uint64_t own_p
 /* Adds the proxy of which fd has the counters; fds is the directory of the process's descriptors. */
 static enum counted add_proxy(struct counted_list *list, pid_t pid, int fds, int fd)
 {
-    struct counted_proxy proxy = {.pid = pid};
-    struct counted_proxy *more =
-        realloc(list->proxies, (list->count + 1) * sizeof list->proxies[0]);
-    if (more == NULL)
-        return COUNTED_GONE;
-    list->proxies = more;
-    proxy.counters = aligned_alloc(_Alignof(struct statistics), sizeof(struct statistics));
-    enum counted outcome = proxy.counters != NULL
-                               ? read_counters(proxy.counters, fd, innermost_pid(fds, pid))
-                               : COUNTED_GONE;
+    struct counted_proxy **last = &list->first;
+    struct counted_proxy *proxy = aligned_alloc(_Alignof(struct counted_proxy), sizeof *proxy);
+    enum counted outcome =
+        proxy != NULL ? read_counters(&proxy->counters, fd, innermost_pid(fds, pid)) : COUNTED_GONE;
     if (outcome != COUNTED) {
-        free(proxy.counters);
+        free(proxy);
         return outcome;
     }
-    read_text(fds, "../comm", proxy.program, sizeof proxy.program);
+    proxy->pid = pid;
+    proxy->next = NULL;
+    read_text(fds, "../comm", proxy->program, sizeof proxy->program);
     /* The name may have line ends in it, or half a character at its end; the last byte is a line end. */
-    size_t len = strlen(proxy.program);
-    proxy.program[len > 0 ? len - 1 : 0] = '\0';
-    make_plain(proxy.program);
-    list->proxies[list->count++] = proxy;
+    size_t len = strlen(proxy->program);
+    proxy->program[len > 0 ? len - 1 : 0] = '\0';
+    make_plain(proxy->program);
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = proxy;
     return COUNTED;
 }
 
@@ -130,18 +127,16 @@ enum counted counters_add(struct counted_list *list, pid_t pid)
     /* A later process of this PID does not appear in the open directory, nor in the one above. */
     DIR *directory = opendir(path);
     const struct dirent *entry;
-    if (directory == NULL) {
-        list->forbidden += errno == EACCES;
-        return errno == EACCES ? COUNTED_FORBIDDEN : COUNTED_GONE;
-    }
-    enum counted best = COUNTED_UNUSED;
-    while ((entry = readdir(directory)) != NULL) {
+    enum counted best = directory != NULL ? COUNTED_UNUSED
+                        : errno == EACCES ? COUNTED_FORBIDDEN
+                                          : COUNTED_GONE;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
         enum counted outcome = inspect_descriptor(list, pid, dirfd(directory), entry->d_name);
         best = outcome > best ? outcome : best;
     }
-    closedir(directory);
-    list->forbidden += best == COUNTED_FORBIDDEN;
-    list->strange += best == COUNTED_STRANGE;
+    if (directory != NULL)
+        closedir(directory);
+    list->processes[best]++;
     return best;
 }
 
@@ -159,8 +154,10 @@ void counters_add_all(struct counted_list *list)
 
 void counters_free(struct counted_list *list)
 {
-    for (size_t i = 0; i < list->count; i++)
-        free(list->proxies[i].counters);
-    free(list->proxies);
-    *list = (struct counted_list){.count = 0};
+    while (list->first != NULL) {
+        struct counted_proxy *proxy = list->first;
+        list->first = proxy->next;
+        free(proxy);
+    }
+    *list = (struct counted_list){0};
 }

@@ -15,20 +15,26 @@ enum { PROGRAM_BYTES = 64 };
 
 /* One proxy in one process. */
 struct counted_proxy {
+    struct counted_proxy *next;
     pid_t pid;
     char program[PROGRAM_BYTES];
-    struct statistics *counters; /* the copy; see above */
+    struct statistics counters; /* the copy; of its slots and refusals, those that are in use */
 };
 
 /* What looking at a process came to. For one with several proxies it is the last that is true. */
-enum counted { COUNTED_GONE, COUNTED_UNUSED, COUNTED_FORBIDDEN, COUNTED_STRANGE, COUNTED };
+enum counted {
+    COUNTED_GONE,
+    COUNTED_UNUSED,
+    COUNTED_FORBIDDEN, /* we may not look at it */
+    COUNTED_STRANGE,   /* its counters have another layout, or were not made by a proxy */
+    COUNTED,
+    COUNTED_OUTCOMES
+};
 
 /* Is all zero before the first process is added, and ends with counters_free(). */
 struct counted_list {
-    struct counted_proxy *proxies;
-    size_t count;
-    size_t forbidden; /* processes that we may not look at */
-    size_t strange;   /* whose counters have another layout, or were not made by a proxy */
+    struct counted_proxy *first;
+    size_t processes[COUNTED_OUTCOMES]; /* how many came to that */
 };
 
 /* Adds the proxies of a process. */

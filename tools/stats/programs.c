@@ -122,7 +122,7 @@ static struct json_object *add_refusal(struct labels labels,
 
 static void add_proxy(const struct counted_proxy *proxy)
 {
-    const struct statistics *counters = proxy->counters;
+    const struct statistics *counters = &proxy->counters;
     uint64_t flags = counters->flags;
     struct json_object *object = json_object_new_object();
     struct json_object *slots = json_object_new_array(), *refusals = json_object_new_array();
@@ -157,8 +157,8 @@ static void make(const struct counted_list *list)
 {
     processes = json_object_new_array();
     families = json_object_new_object();
-    for (size_t i = 0; i < list->count; i++)
-        add_proxy(&list->proxies[i]);
+    for (const struct counted_proxy *proxy = list->first; proxy != NULL; proxy = proxy->next)
+        add_proxy(proxy);
 }
 
 void stats_json(const struct counted_list *list)
@@ -170,8 +170,8 @@ void stats_json(const struct counted_list *list)
     json_add(document, "time_seconds",
              json_decimal((double)now.tv_sec + (double)now.tv_nsec / NS_PER_S, 3));
     json_add(document, "processes", processes);
-    json_add(document, "forbidden_processes", number(list->forbidden));
-    json_add(document, "strange_processes", number(list->strange));
+    json_add(document, "forbidden_processes", number(list->processes[COUNTED_FORBIDDEN]));
+    json_add(document, "strange_processes", number(list->processes[COUNTED_STRANGE]));
     json_write(document);
     json_object_put(families);
 }

@@ -48,8 +48,7 @@ static void put_note(const char *name, const struct statistics_slot *slot)
     }
     for (unsigned i = 0; strcmp(name, "dropped_bytes") == 0 && i < POOL_DROP_CAUSES; i++) {
         if (slot->pool.drops[i] != 0)
-            printf("   %s %" PRIu64, statistics_drop_words[i],
-                   statistic_read(&slot->pool.drops[i]));
+            printf("   %s %" PRIu64, statistics_drop_words[i], slot->pool.drops[i]);
     }
 }
 
@@ -81,8 +80,8 @@ static void put_lines(const struct statistics_slot *slot)
 static void put_slot(const struct statistics_slot *slot)
 {
     bool any = draws_of(slot) > 0, labelled = slot->token[0] != '\0';
-    printf("  slot %" PRIu64 "%s%s%s%s\n", statistic_read(&slot->id), labelled ? ", token '" : "",
-           slot->token, labelled ? "'" : "", any ? "" : ": no draws");
+    printf("  slot %" PRIu64 "%s%s%s%s\n", slot->id, labelled ? ", token '" : "", slot->token,
+           labelled ? "'" : "", any ? "" : ": no draws");
     if (!any)
         return;
     if (slot->trust != HEALTH_OK)
@@ -110,14 +109,13 @@ static void put_refusals(const struct statistics *counters)
         bool any = refusal->mechanism != NO_MECHANISM;
         put_label(any ? mechanism_name(refusal->mechanism, name, sizeof name) : "key");
         put_number(refusal->times);
-        printf("   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file,
-               statistic_read(&refusal->line));
+        printf("   by '%s' in %s:%" PRIu64 "\n", refusal->rule, refusal->file, refusal->line);
     }
 }
 
-static void put_head(const struct counted_proxy *proxy)
+static void put_proxy(const struct counted_proxy *proxy)
 {
-    const struct statistics *counters = proxy->counters;
+    const struct statistics *counters = &proxy->counters;
     uint64_t now_s = (uint64_t)time(NULL), started_s = counters->started_seconds;
     uint64_t minutes = now_s > started_s ? (now_s - started_s) / 60 : 0;
     bool pool = (counters->flags & STATISTICS_POOL);
@@ -132,19 +130,18 @@ static void put_head(const struct counted_proxy *proxy)
                                                              : "",
            stats_policy_word(counters));
     if (counters->refused > 0)
-        printf("; calls %s: %" PRIu64, refused_word(counters), statistic_read(&counters->refused));
+        printf("; calls %s: %" PRIu64, refused_word(counters), counters->refused);
     putchar('\n');
+    for (uint64_t i = 0; i < counters->slot_count; i++)
+        put_slot(&counters->slots[i]);
+    put_refusals(counters);
 }
 
 static void put_table(const struct counted_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        const struct statistics *counters = list->proxies[i].counters;
-        fputs(i > 0 ? "\n" : "", stdout);
-        put_head(&list->proxies[i]);
-        for (uint64_t slot = 0; slot < counters->slot_count; slot++)
-            put_slot(&counters->slots[slot]);
-        put_refusals(counters);
+    for (const struct counted_proxy *proxy = list->first; proxy != NULL; proxy = proxy->next) {
+        fputs(proxy != list->first ? "\n" : "", stdout);
+        put_proxy(proxy);
     }
 }
 
@@ -158,10 +155,12 @@ static bool is_screen(void)
 /* Of processes that the list only counts. */
 static void put_notes(const struct counted_list *list)
 {
-    if (list->count == 0)
-        say("no process that may be read uses the proxy; not readable: %zu", list->forbidden);
-    if (list->strange > 0)
-        say("with counters of another kind: %zu; name one to see why", list->strange);
+    if (list->first == NULL)
+        say("no process that may be read uses the proxy; not readable: %zu",
+            list->processes[COUNTED_FORBIDDEN]);
+    if (list->processes[COUNTED_STRANGE] > 0)
+        say("with counters of another kind: %zu; name one to see why",
+            list->processes[COUNTED_STRANGE]);
 }
 
 /* Finds the processes that are named, or all. False if one cannot be shown; complains: says why not. */
@@ -212,7 +211,7 @@ static int show(enum format format)
         sleep((unsigned)stats.period_s);
         counters_free(&list);
         find(&list, /* complains= */ false);
-    } while (!has_names || list.count > 0);
+    } while (!has_names || list.first != NULL);
     counters_free(&list);
     return code;
 }
