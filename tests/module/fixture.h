@@ -41,7 +41,8 @@ void proxy_load(void);
 /* The path of a target of ours, or name itself if it has a '/'. */
 const char *target_path(const char *name);
 
-/* The target's own plain list, for what the application does without the proxy. */
+/* The plain list of a module that dlopen() gave; and the target's own, for what the application does without the proxy. */
+CK_FUNCTION_LIST_PTR list_of(void *module);
 CK_FUNCTION_LIST_PTR bare_list(void);
 
 /* The proxy's list of that version, which the target must have. */
@@ -91,7 +92,8 @@ extern struct target_shared *shared;
 void initialize(void);
 CK_SESSION_HANDLE open_session(CK_SLOT_ID slot, CK_FLAGS more_flags);
 
-/* All that a draw needs: the proxy, its life, and a read/write session in slot 0. And a life and session more. */
+/* What a draw needs: the proxy before the scripted target, its life, and a read/write session in slot 0; again: another
+ * life and session. Each must succeed. */
 extern CK_SESSION_HANDLE session;
 void begin(const char *settings);
 void begin_with(CK_C_INITIALIZE_ARGS *args, const char *settings);
@@ -141,7 +143,8 @@ unsigned messages_with(const char *text);
 /* In a child: C_Initialize, which must answer so, and a session of its own. */
 CK_SESSION_HANDLE child_session(CK_C_INITIALIZE_ARGS *args, CK_RV rv);
 
-/* A child lives by itself and ends with 0, or with the number of the line that something was wrong in. */
+/* A child lives by itself and ends with 0, or with the number of the line that something was wrong in. NULL: it
+ * ends at once. */
 pid_t child_that(void (*lives)(void));
 pid_t child_by(pid_t (*way)(void), void (*lives)(void)); /* if it is made otherwise */
 void child_begins(void);                                 /* it ends if it hangs */

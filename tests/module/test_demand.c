@@ -15,13 +15,12 @@ static unsigned long made_bytes(void)
 
 TEST(who_draws_nothing_causes_no_call)
 {
-    CK_TOKEN_INFO info;
     CK_SLOT_ID slot;
     CK_ULONG count = 1;
     proxy_with("");
     initialize();
     EXPECT(fn->C_GetSlotList(CK_TRUE, &slot, &count), CKR_OK);
-    EXPECT(fn->C_GetTokenInfo(slot, &info), CKR_OK);
+    EXPECT(fn->C_GetTokenInfo(slot, &(CK_TOKEN_INFO){0}), CKR_OK);
     EXPECT(fn->C_CloseSession(open_session(0, 0)), CKR_OK);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
     ck_assert_uint_eq(target_calls_in_all(), 6);
@@ -52,9 +51,8 @@ static void *open_draw_and_close(void *unused)
         CK_SESSION_HANDLE own;
         if (fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &own) != CKR_OK ||
             fn->C_GenerateRandom(own, bytes, sizeof bytes) != CKR_OK ||
-            fn->C_CloseSession(own) != CKR_OK)
+            fn->C_CloseSession(own) != CKR_OK || served(bytes, sizeof bytes) == UINT64_MAX)
             atomic_fetch_add(&failures, 1);
-        served(bytes, sizeof bytes);
     }
     return unused;
 }
@@ -141,7 +139,7 @@ static const CK_RV codes[] = {CKR_GENERAL_ERROR,  CKR_FUNCTION_FAILED,  CKR_ARGU
 static const char *const settings[] = {"x-pool-max-age: 1min",
                                        "x-pool-max-age: 1min\nx-pool-threads: never"};
 
-enum { CODES = sizeof codes / sizeof *codes };
+enum { CODES = COUNT_OF(codes) };
 
 /* It takes less than it took before: another application has its memory, say. */
 TEST_EACH(a_limit_is_learned_though_it_shrinks_later, 0, 2 * CODES)
@@ -149,7 +147,7 @@ TEST_EACH(a_limit_is_learned_though_it_shrinks_later, 0, 2 * CODES)
     static const CK_ULONG limits[] = {4096, 512, 100, 32, 8};
     begin(settings[_i / CODES]);
     draw(session, 16, 16 * KIB);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
         script("C_GenerateRandom over %lu: fail 0x%lx", limits[i], codes[_i % CODES]);
         unsigned calls = CALLS(C_GenerateRandom);
         unsigned refused = CALLS(C_GenerateRandom, .outcome = FAILED);
@@ -169,7 +167,7 @@ static const struct limits {
               {64, 128, CKR_DATA_LEN_RANGE}, {8, 8, CKR_DATA_INVALID},
               {512, 4096, CKR_DEVICE_ERROR}};
 
-enum { LIMITS = sizeof limits / sizeof *limits };
+enum { LIMITS = COUNT_OF(limits) };
 
 static void limit(const struct limits *l)
 {
@@ -189,6 +187,7 @@ TEST_EACH(small_requests_succeed_whatever_sizes_the_token_takes, 0, 2 * LIMITS)
         EXPECT(draw_or_fail(session, len), CKR_OK);
     }
     ck_assert_uint_le(CALLS(C_GenerateRandom, .outcome = FAILED), FEW_REFUSALS);
+    ck_assert_uint_ge(served_words(), 100);
 }
 
 /* Then there is no room in the pool for what a caller fetches, so each request goes to the token by itself. */
@@ -203,6 +202,7 @@ TEST_EACH(they_do_while_the_filler_is_in_the_token_too, 0, LIMITS)
         EXPECT(draw_or_fail(session, len), CKR_OK);
     }
     script_release();
+    ck_assert_uint_ge(served_words(), 100);
 }
 
 TEST_EACH(large_requests_get_the_tokens_own_answer, 0, LIMITS)
@@ -212,7 +212,7 @@ TEST_EACH(large_requests_get_the_tokens_own_answer, 0, LIMITS)
     limit(l);
     begin("");
     draw(session, 16, KIB);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
         unsigned calls = CALLS(C_GenerateRandom, .by = CALLERS, .bytes = sizes[i]);
         EXPECT(draw_or_fail(session, sizes[i]), sizes[i] <= l->max ? CKR_OK : l->code);
         ck_assert_uint_eq(CALLS(C_GenerateRandom, .by = CALLERS, .bytes = sizes[i]), calls + 1);

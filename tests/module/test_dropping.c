@@ -51,7 +51,7 @@ static const struct event {
     SAYS(CloseSession, " by callers", CKR_DEVICE_REMOVED),
 };
 
-enum { EVENTS = sizeof events / sizeof *events };
+enum { EVENTS = COUNT_OF(events) };
 
 static CK_RV call_of(const struct event *event)
 {
@@ -191,7 +191,6 @@ TEST(what_changes_nothing_drops_nothing)
 {
     static const CK_RV codes[] = {CKR_FUNCTION_NOT_SUPPORTED, CKR_RANDOM_SEED_NOT_SUPPORTED,
                                   CKR_RANDOM_NO_RNG};
-    CK_SESSION_INFO info;
     begin("x-pool-max-age: 1min\nx-pool-threads: never\nx-pool-on-seed: keep");
     draw(session, 16, 1024);
     uint64_t made = draw_until_held(session);
@@ -204,12 +203,12 @@ TEST(what_changes_nothing_drops_nothing)
     EXPECT(fn->C_SeedRandom(session, pin, 4), CKR_OK);
     EXPECT(fn->C_Login(session, CKU_USER, pin, 4), CKR_USER_ALREADY_LOGGED_IN);
     EXPECT(fn->C_Login(session, CKU_CONTEXT_SPECIFIC, pin, 4), CKR_OK);
-    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
         script("C_SeedRandom: fail 0x%lx once", codes[i]);
         EXPECT(fn->C_SeedRandom(session, pin, 4), codes[i]);
     }
     script("C_GetSessionInfo: fail 0x5 once; C_Logout: fail 0x6 once");
-    EXPECT(fn->C_GetSessionInfo(session, &info), CKR_GENERAL_ERROR);
+    EXPECT(fn->C_GetSessionInfo(session, &(CK_SESSION_INFO){0}), CKR_GENERAL_ERROR);
     EXPECT(fn->C_Logout(session), CKR_FUNCTION_FAILED);
     ck_assert_uint_le(draw(session, 16, 16), made);
 }

@@ -105,10 +105,9 @@ TEST_EACH(it_stands_aside_while_an_operation_is_open_or_a_call_is_under_way, 0, 
 static bool stands_aside(void)
 {
     enum { CALLS_IN_ROW = 40, PAUSE_US = 5000 };
-    CK_SESSION_INFO info;
     unsigned before = CALLS(C_GenerateRandom, .by = FILLER);
     for (int i = 0; i < CALLS_IN_ROW; i++) {
-        EXPECT(fn->C_GetSessionInfo(session, &info), CKR_OK);
+        EXPECT(fn->C_GetSessionInfo(session, &(CK_SESSION_INFO){0}), CKR_OK);
         draw(session, 32, 4096);
         usleep(PAUSE_US);
     }
@@ -151,7 +150,6 @@ static bool inside_filler;
 static CK_RV call_by(int way)
 {
     CK_SESSION_HANDLE more = 0;
-    CK_TOKEN_INFO info;
     CK_BYTE bytes[1025];
     return way == 0   ? fn->C_CloseAllSessions(0)
            : way == 1 ? fn->C_InitToken(0, pin, 4, label)
@@ -159,7 +157,7 @@ static CK_RV call_by(int way)
            : way == 3 ? fn->C_Finalize(NULL)
            : way == 4 ? fn->C_GenerateRandom(session, bytes, sizeof bytes)
            : way == 5 ? fn->C_OpenSession(0, CKF_SERIAL_SESSION, NULL, NULL, &more)
-           : way == 6 ? fn->C_GetTokenInfo(0, &info)
+           : way == 6 ? fn->C_GetTokenInfo(0, &(CK_TOKEN_INFO){0})
            : way == 7 ? fn->C_Initialize(&os_locking)
            : way == 8 ? fn->C_GenerateRandom(session, bytes, 1)
                       : fn->C_CloseSession(session);

@@ -20,7 +20,7 @@ static void child_draws(CK_SESSION_HANDLE on, unsigned times)
     uint8_t buf[64];
     for (unsigned i = 0; i < times; i++) {
         CHILD_EXPECT(fn->C_GenerateRandom(on, buf, sizeof buf), CKR_OK);
-        served(buf, sizeof buf);
+        CHILD_EXPECT(served(buf, sizeof buf) != UINT64_MAX, true);
     }
 }
 
@@ -56,7 +56,7 @@ static pid_t (*const ways[])(void) = {fork, _Fork, clone3};
 static void (*const lives[])(void) = {live_anew, live_on_with_the_parents_session,
                                       live_beside_the_parents_session};
 
-enum { WAYS = sizeof ways / sizeof *ways, LIVES = sizeof lives / sizeof *lives };
+enum { WAYS = COUNT_OF(ways), LIVES = COUNT_OF(lives) };
 
 static bool is_permitted(pid_t child)
 {
@@ -157,7 +157,6 @@ TEST(hundreds_of_children_of_busy_threads_neither_hang_nor_repeat)
     atomic_store(&stop, true);
     join_threads();
     ck_assert_uint_eq(failures, 0);
-    ck_assert_uint_ge(served_words(), CHILDREN * CHILD_DRAWS * 8);
 }
 
 /* It initialises anew, and what it does on the session that it inherited counts for every slot. */
@@ -233,10 +232,6 @@ static void fork_is_made(void)
     calls_in_fork = target_calls_in_all() - calls_in_fork;
 }
 
-static void live_not_at_all(void)
-{
-}
-
 /* Locks of the token that it held would stay locked in the child. The fork comes at any moment of its life. */
 TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
 {
@@ -247,7 +242,7 @@ TEST(the_filler_is_out_of_the_token_while_a_fork_is_made)
         draw(session, 64, 8192); /* it is wanted */
         for (volatile int spin = life * 400; spin > 0; spin--)
             continue;
-        reap(child_that(live_not_at_all));
+        reap(child_that(NULL));
         ck_assert_uint_eq(calls_in_fork, 0);
         if (life % 2 == 0) {
             EXPECT(fn->C_Finalize(NULL), CKR_OK);
@@ -273,7 +268,7 @@ static void drop_calls_lock(void)
 
 static void *fork_one(void *unused)
 {
-    reap(child_that(live_not_at_all));
+    reap(child_that(NULL));
     return unused;
 }
 

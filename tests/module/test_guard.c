@@ -66,9 +66,8 @@ static const struct {
     {"RSA", 0, 0x7fffffff},
     {"CKM_MD5", CKM_MD5, 0x100000000 | CKM_MD5}, /* no number is cut */
 };
-enum { LISTS = sizeof lists / sizeof *lists };
 
-TEST_EACH(a_denied_mechanism_never_reaches_the_token, 0, LISTS)
+TEST_EACH(a_denied_mechanism_never_reaches_the_token, 0, COUNT_OF(lists))
 {
     start_without(lists[_i].disabled);
     mechanism.mechanism = lists[_i].denied;
@@ -176,7 +175,6 @@ static const struct nested {
     {"HmacSHA1", "HmacSHA256", 0xce534375 /* NSS_IKE1_APP_B_PRF_DERIVE */, 1, {0x221}},
     {"HmacMD5", "HmacSHA1", 0xce534363 /* NSS_HMAC_CONSTANT_TIME */, 1, {0x211, 0, 0, 0}},
 };
-enum { NESTED = sizeof nested / sizeof *nested };
 
 /* The first len_bytes of the parameter, right before a page that faults. */
 static CK_RV derive(const struct nested *from, size_t len_bytes)
@@ -197,7 +195,8 @@ static CK_RV derive(const struct nested *from, size_t len_bytes)
     return fn->C_DeriveKey(session, &mechanism, 1, NULL, 0, &key);
 }
 
-TEST_EACH(an_algorithm_in_a_parameter_is_refused_and_nothing_is_read_that_is_not_there, 0, NESTED)
+TEST_EACH(an_algorithm_in_a_parameter_is_refused_and_nothing_is_read_that_is_not_there, 0,
+          COUNT_OF(nested))
 {
     const struct nested *one = &nested[_i];
     start_without(one->denies);
@@ -209,7 +208,7 @@ TEST_EACH(an_algorithm_in_a_parameter_is_refused_and_nothing_is_read_that_is_not
         EXPECT(derive(one, len_bytes), CKR_OK);
 }
 
-TEST_EACH(a_near_one_is_not, 0, NESTED)
+TEST_EACH(a_near_one_is_not, 0, COUNT_OF(nested))
 {
     start_without(nested[_i].permits);
     EXPECT(derive(&nested[_i], sizeof nested[_i].words), CKR_OK);

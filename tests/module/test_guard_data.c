@@ -139,7 +139,7 @@ TEST(data_of_an_unwrapped_key_is_looked_at)
                  {CKM_AES_CBC, md5_info, sizeof md5_info, CKR_OK}};
     CK_OBJECT_HANDLE key;
     start_listed(denying[0]);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         mechanism = (CK_MECHANISM){cases[i].type, NULL, 0};
         EXPECT(fn->C_UnwrapKey(session, &mechanism, 1, (CK_BYTE *)cases[i].bytes, cases[i].count,
                                NULL, 0, &key),

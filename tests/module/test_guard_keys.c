@@ -74,7 +74,6 @@ static const struct judged {
     {NUMBER(CKA_KEY_TYPE, ec), DER(CKA_EC_PARAMS, unknown_curve), DER(CKA_EC_PARAMS, p256), CKR_CURVE_NOT_SUPPORTED},
     {NUMBER(CKA_KEY_TYPE, ec), DER(CKA_EC_PARAMS, odd_curve), DER(CKA_EC_PARAMS, p256), CKR_CURVE_NOT_SUPPORTED},
 };
-enum { JUDGED = sizeof judged / sizeof *judged };
 /* clang-format on */
 
 /* Each way for a template to the token. */
@@ -98,7 +97,7 @@ static void all_answer(CK_RV rv, CK_ATTRIBUTE *attributes, CK_ULONG attributes_c
 }
 
 /* Tokens differ in which of two values they take, so that none of them may be a denied one. */
-TEST_EACH(every_value_of_an_attribute_is_judged, 0, JUDGED)
+TEST_EACH(every_value_of_an_attribute_is_judged, 0, COUNT_OF(judged))
 {
     const struct judged *row = &judged[_i];
     CK_ATTRIBUTE class = NUMBER(CKA_CLASS, private_key), label = {CKA_LABEL, number_2048, 3};
@@ -164,7 +163,7 @@ static const struct {
     {CKM_RSA_PKCS_KEY_PAIR_GEN, {CKA_MODULUS_BITS, NULL, 8}, CKR_OK},
 };
 
-TEST_EACH(a_template_need_not_say_the_type, 0, (int)(sizeof typeless / sizeof *typeless))
+TEST_EACH(a_template_need_not_say_the_type, 0, COUNT_OF(typeless))
 {
     CK_ATTRIBUTE attribute = typeless[_i].attribute;
     CK_RV code = typeless[_i].code;
@@ -240,7 +239,7 @@ static const struct {
     {ML_DSA_SETS, NUMBER(CKA_PARAMETER_SET, set_65), CKR_OK},
 };
 
-TEST_EACH(a_key_that_is_there_is_judged_before_it_is_used, 0, (int)(sizeof held / sizeof *held))
+TEST_EACH(a_key_that_is_there_is_judged_before_it_is_used, 0, COUNT_OF(held))
 {
     const CK_ATTRIBUTE *attribute = &held[_i].attribute;
     start_without(held[_i].item);
@@ -288,7 +287,7 @@ TEST(what_may_have_changed_is_read_again)
         "C_CopyObject",   "C_DestroyObject", "C_SetAttributeValue", "C_Login",
         "C_Logout",       "C_InitToken",     "C_Finalize"};
     start_without("RSA keySize < 2048");
-    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+    for (size_t i = 0; i < COUNT_OF(events); i++) {
         has_rsa_key(2048);
         EXPECT(sign(1), CKR_OK);
         EXPECT(row_named(events[i])->call(), CKR_OK);

@@ -35,7 +35,7 @@ TEST(the_two_calls_are_about_the_filtered_list)
     CK_MECHANISM_TYPE list[8];
     CK_ULONG count = 99;
     start("x-disabled-algorithms: MD5");
-    has(all, sizeof all / sizeof *all);
+    has(all, COUNT_OF(all));
     EXPECT(fn->C_GetMechanismList(0, NULL, &count), CKR_OK);
     ck_assert_uint_eq(count, 3);
     for (CK_ULONG room = 0; room < 8; room++) {
@@ -82,7 +82,7 @@ TEST(info_is_refused_or_says_the_raised_size)
     CK_MECHANISM_INFO info;
     start("x-disabled-algorithms: MD5, RSA keySize < 2048, AES keySize < 192, RC4 keySize < 128, "
           "DES keySize < 60, EC keySize < 224");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
         shared->keyring.info = (CK_MECHANISM_INFO){.ulMinKeySize = 16, .ulMaxKeySize = 4096};
         EXPECT(fn->C_GetMechanismInfo(0, rows[i].type, &info), CKR_OK);
         ck_assert_uint_eq(info.ulMinKeySize, rows[i].least);
@@ -143,7 +143,7 @@ TEST(a_list_file_behind_a_link_is_read_again_at_each_initialize)
     point_link_to("first");
     start(text_of("x-disabled-algorithms: CKM_SHA256\nx-disabled-algorithms-file: %s",
                   in_root("policy")));
-    has(all, sizeof all / sizeof *all);
+    has(all, COUNT_OF(all));
     ck_assert_uint_eq(messages_with("frobnicate"), 1);
     ck_assert_str_eq(shown(), "RC4 ");
     point_link_to("second");

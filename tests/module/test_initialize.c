@@ -51,7 +51,7 @@ static const struct {
     {&both, THE_SAME, false, "x-pool: off"},
 };
 
-enum { FORMS = sizeof forms / sizeof *forms, PLAIN_FORMS = 3 };
+enum { FORMS = COUNT_OF(forms), PLAIN_FORMS = 3 };
 
 /* As C_Initialize wants them: as long as the specification says, before a page that faults. */
 static CK_C_INITIALIZE_ARGS *args_of(int form)
@@ -91,7 +91,7 @@ TEST_EACH(the_target_gets_the_callers_pointer_or_plain_os_locking, 0, FORMS)
 
 static const CK_RV refusals[] = {CKR_CANT_LOCK, CKR_ARGUMENTS_BAD, CKR_NEED_TO_CREATE_THREADS,
                                  0x80004711};
-enum { REFUSALS = sizeof refusals / sizeof *refusals };
+enum { REFUSALS = COUNT_OF(refusals) };
 
 /* Arguments of ours must not fail where the caller's would do; then there is no thread. */
 TEST_EACH(whatever_the_target_says_to_ours_the_callers_are_tried, 0, REFUSALS *PLAIN_FORMS)

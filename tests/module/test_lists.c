@@ -35,8 +35,6 @@ static const struct {
     {"/usr/lib/x86_64-linux-gnu/p11-kit-proxy.so", ""},
 };
 
-enum { TARGETS = sizeof targets / sizeof *targets };
-
 static void *bare;
 static list_getter get_interfaces;
 static interface_getter get_interface;
@@ -79,7 +77,6 @@ static bool is_standard(const CK_INTERFACE *interface)
 
 static CK_ULONG bare_interfaces(CK_INTERFACE *interfaces)
 {
-    static CK_FUNCTION_LIST_PTR plain;
     CK_ULONG count = INTERFACES_MOST;
     list_getter get = (list_getter)own_symbol("C_GetInterfaceList");
     if (get != NULL) {
@@ -87,8 +84,7 @@ static CK_ULONG bare_interfaces(CK_INTERFACE *interfaces)
         EXPECT(get(interfaces, &count), CKR_OK);
         return count;
     }
-    EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
-    interfaces[0] = (CK_INTERFACE){(CK_UTF8CHAR_PTR) "PKCS 11", plain, 0};
+    interfaces[0] = (CK_INTERFACE){(CK_UTF8CHAR_PTR) "PKCS 11", list_of(bare), 0};
     return 1;
 }
 
@@ -97,17 +93,16 @@ static bool is_same_version(const CK_VERSION *one, const CK_VERSION *other)
     return memcmp(one, other, sizeof *one) == 0;
 }
 
-TEST_EACH(the_same_interfaces_are_offered_in_the_same_order_and_can_be_asked_for, 0, TARGETS)
+TEST_EACH(the_same_interfaces_are_offered_in_the_same_order_and_can_be_asked_for, 0,
+          COUNT_OF(targets))
 {
     CK_INTERFACE theirs[INTERFACES_MOST];
     CK_INTERFACE ours[INTERFACES_MOST];
     CK_INTERFACE *one, *again;
     CK_ULONG count = INTERFACES_MOST;
-    CK_FUNCTION_LIST_PTR plain;
     SKIP_IF_MISSING(_i);
     begin_before(targets[_i].name, targets[_i].script, "");
-    EXPECT(((CK_C_GetFunctionList)dlsym(bare, "C_GetFunctionList"))(&plain), CKR_OK);
-    ck_assert(is_same_version(&fn->version, &plain->version));
+    ck_assert(is_same_version(&fn->version, &list_of(bare)->version));
     CK_ULONG wanted = bare_interfaces(theirs);
     EXPECT(get_interfaces(ours, &count), CKR_OK);
     ck_assert_uint_eq(count, wanted);
@@ -132,7 +127,7 @@ TEST_EACH(the_same_interfaces_are_offered_in_the_same_order_and_can_be_asked_for
 }
 
 /* Unknown flags are an error, but there are modules that do not look. */
-TEST_EACH(what_is_not_offered_is_the_same_error_and_touches_nothing, 0, TARGETS)
+TEST_EACH(what_is_not_offered_is_the_same_error_and_touches_nothing, 0, COUNT_OF(targets))
 {
     CK_INTERFACE never, ours[INTERFACES_MOST];
     CK_INTERFACE *one = &never, *other;
@@ -219,7 +214,7 @@ static bool is_apart(const char *name)
 {
     static const char *const apart[] = {"C_Initialize", "C_Finalize", "C_GetFunctionList",
                                         "C_GetInterfaceList", "C_GetInterface"};
-    for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+    for (size_t i = 0; i < COUNT_OF(apart); i++)
         if (strcmp(name, apart[i]) == 0)
             return true;
     return false;
@@ -268,7 +263,7 @@ TEST_EACH(every_row_of_every_list_reaches_its_namesake_with_its_arguments_and_an
     static const CK_BYTE versions[][2] = {{3, 2}, {3, 0}, {2, 40}};
     load_rows("", versions[_i][0], versions[_i][1]);
     initialize();
-    for (size_t a = 0; a < sizeof answers / sizeof *answers; a++)
+    for (size_t a = 0; a < COUNT_OF(answers); a++)
         for (unsigned i = 0; i < rows_of(list_version); i++)
             if (!is_apart(rows[i].name))
                 row_is_handed_on(&rows[i], answers[a]);

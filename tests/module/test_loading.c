@@ -52,13 +52,11 @@ TEST_EACH(without_a_thread_each_load_starts_afresh_as_with_the_target_alone, 0, 
 {
     void *const args[] = {&os_locking, &no_threads, NULL};
     CK_RV bare[ANSWERS], proxied[ANSWERS];
-    CK_FUNCTION_LIST_PTR list;
     proxy_with("");
     unload();
     for (int round = 0; round < ROUNDS; round++) {
         void *target = dlopen(target_path("scripted"), RTLD_NOW | RTLD_LOCAL);
-        EXPECT(((CK_C_GetFunctionList)dlsym(target, "C_GetFunctionList"))(&list), CKR_OK);
-        live(list, args[_i / 2], _i % 2 != 0, bare);
+        live(list_of(target), args[_i / 2], _i % 2 != 0, bare);
         dlclose(target);
         proxy_load();
         live(fn, args[_i / 2], _i % 2 != 0, proxied);
@@ -193,10 +191,6 @@ TEST(what_is_used_elsewhere_stays)
     EXPECT(list->C_Initialize(NULL), CKR_CRYPTOKI_ALREADY_INITIALIZED);
 }
 
-static void live_not_at_all(void)
-{
-}
-
 /* A fork calls handlers; of code that is gone, it may be. */
 TEST(a_fork_after_unloading_is_harmless)
 {
@@ -208,7 +202,7 @@ TEST(a_fork_after_unloading_is_harmless)
         if (i % 3 == 0)
             EXPECT(fn->C_Finalize(NULL), CKR_OK);
         unload();
-        reap(child_that(live_not_at_all));
+        reap(child_that(NULL));
         proxy_load();
         fn->C_Finalize(NULL);
     }
@@ -245,17 +239,15 @@ static void configured(const char *settings)
     proxy_configured(settings);
 }
 
-TEST_EACH(each_wrong_configuration_is_a_message_and_a_general_error, 0,
-          (int)(sizeof wrongs / sizeof *wrongs))
+TEST_EACH(each_wrong_configuration_is_a_message_and_a_general_error, 0, COUNT_OF(wrongs))
 {
-    CK_INFO info;
     configured(text_of(wrongs[_i].settings, root, root));
     ck_assert_uint_eq(messages_with(""), 0); /* the list alone says nothing */
     EXPECT(fn->C_Initialize(&os_locking), CKR_GENERAL_ERROR);
     ck_assert_msg(messages_with("") == 1, "%u messages for: %s", messages_with(""),
                   wrongs[_i].settings);
     ck_assert_msg(messages_with(wrongs[_i].said) == 1, "no word of '%s'", wrongs[_i].said);
-    EXPECT(fn->C_GetInfo(&info), CKR_CRYPTOKI_NOT_INITIALIZED);
+    EXPECT(fn->C_GetInfo(&(CK_INFO){0}), CKR_CRYPTOKI_NOT_INITIALIZED);
     EXPECT(fn->C_Finalize(NULL), CKR_CRYPTOKI_NOT_INITIALIZED);
 }
 

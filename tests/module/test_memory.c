@@ -330,7 +330,7 @@ static const struct {
     {"x-pool-size: 1MiB\nx-pool-max-age: 60min", 1024 * KIB},
 };
 
-enum { POOLS = sizeof pools / sizeof *pools };
+enum { POOLS = COUNT_OF(pools) };
 
 /* As much as there is, so that it is a bound and not just a little. */
 TEST_EACH(all_slots_together_hold_no_more_than_the_pools_size, 0, 2 * POOLS)

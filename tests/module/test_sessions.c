@@ -59,12 +59,11 @@ TEST_EACH(it_is_not_counted_either_while_it_is_opened_or_closed, 0, 2)
 
 TEST(its_session_does_not_exist_for_the_application)
 {
-    CK_SESSION_INFO info;
     CK_BYTE bytes[16];
     CK_MECHANISM mechanism = {CKM_SHA256, NULL, 0};
     begin_filled();
     CK_SESSION_HANDLE theirs = fillers_session();
-    EXPECT(fn->C_GetSessionInfo(theirs, &info), CKR_SESSION_HANDLE_INVALID);
+    EXPECT(fn->C_GetSessionInfo(theirs, &(CK_SESSION_INFO){0}), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_GenerateRandom(theirs, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_SeedRandom(theirs, bytes, sizeof bytes), CKR_SESSION_HANDLE_INVALID);
     EXPECT(fn->C_Login(theirs, CKU_USER, pin, 4), CKR_SESSION_HANDLE_INVALID);
@@ -145,7 +144,6 @@ TEST_EACH(its_session_gives_way_whatever_the_token_is_short_of, 0, 4)
 /* A token that closes what is idle does not say so. The handle is the next session's then, the application's. */
 TEST(its_session_dies_and_another_is_opened)
 {
-    CK_SESSION_INFO info;
     script("reuse handles");
     begin_filled();
     CK_SESSION_HANDLE theirs = fillers_session();
@@ -153,7 +151,7 @@ TEST(its_session_dies_and_another_is_opened)
     EXPECT(bare_list()->C_CloseSession(theirs), CKR_OK);
     CK_SESSION_HANDLE second = open_session(0, 0);
     ck_assert_uint_eq(second, theirs);
-    EXPECT(fn->C_GetSessionInfo(second, &info), CKR_OK);
+    EXPECT(fn->C_GetSessionInfo(second, &(CK_SESSION_INFO){0}), CKR_OK);
     draw(second, 16, 1024);
     ck_assert_uint_eq(token_info().ulSessionCount, 2);
     EXPECT(fn->C_CloseSession(second), CKR_OK);
@@ -163,13 +161,13 @@ TEST(its_session_dies_and_another_is_opened)
 /* The filler leaves the token first, so that it never uses a handle that the token has given to another session. */
 TEST(closing_all_leaves_nothing_of_it_behind)
 {
-    CK_SESSION_INFO info;
     script("reuse handles");
     begin_filled();
     for (int i = 0; i < 20; i++) {
         EXPECT(fn->C_CloseAllSessions(0), CKR_OK);
         for (int k = 0; k < 3; k++)
-            EXPECT(fn->C_GetSessionInfo(session = open_session(0, 0), &info), CKR_OK);
+            EXPECT(fn->C_GetSessionInfo(session = open_session(0, 0), &(CK_SESSION_INFO){0}),
+                   CKR_OK);
         ck_assert_uint_eq(token_info().ulSessionCount, 3);
         draw(session, 32, 32768);
     }
@@ -224,12 +222,11 @@ static void expect_good_slots_to_work(void)
 
 TEST(a_broken_slot_is_no_matter_to_those_beside_it)
 {
-    CK_TOKEN_INFO info;
     script("slots 3; C_GetTokenInfo in slot 1: fail 0x30; C_OpenSession in slot 1: fail 0x30");
     proxy_with("x-pool-max-age: 1min");
     initialize();
     for (int round = 0; round < 3; round++) {
-        EXPECT(fn->C_GetTokenInfo(1, &info), CKR_DEVICE_ERROR);
+        EXPECT(fn->C_GetTokenInfo(1, &(CK_TOKEN_INFO){0}), CKR_DEVICE_ERROR);
         EXPECT(fn->C_OpenSession(1, CKF_SERIAL_SESSION, NULL, NULL, &session), CKR_DEVICE_ERROR);
         expect_good_slots_to_work();
     }

@@ -92,7 +92,7 @@ static void draw_sizes(unsigned times)
     static const CK_ULONG sizes[] = {16, 8, 100, 1024, 3000};
     CK_BYTE buf[3000] = {0}; /* a target may write nothing */
     for (unsigned i = 0; i < times; i++) {
-        CK_ULONG len_bytes = sizes[i % (sizeof sizes / sizeof *sizes)];
+        CK_ULONG len_bytes = sizes[i % COUNT_OF(sizes)];
         if (fn->C_GenerateRandom(session, buf, len_bytes) == CKR_OK)
             secrets_add(buf, len_bytes);
     }
@@ -120,7 +120,7 @@ static void use_keys(void)
 {
     static CK_OBJECT_CLASS class = CKO_SECRET_KEY;
     static CK_KEY_TYPE types[] = {CKK_AES, CKK_DES, CKK_GENERIC_SECRET};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
         CK_OBJECT_HANDLE made = 1;
         CK_ATTRIBUTE template[] = {{CKA_CLASS, &class, sizeof class},
                                    {CKA_KEY_TYPE, &types[i], sizeof types[i]},
@@ -145,7 +145,7 @@ static void go_through_bad_times(void)
     fn->C_CloseSession(session);
     session = open_session(0, CKF_RW_SESSION);
     draw_sizes(50);
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
         script("C_GenerateRandom%s%s", strchr(times[i], ':') != NULL ? " " : ": ", times[i]);
         fn->C_Login(session, CKU_USER, long_pin, sizeof long_pin - 1);
         draw_sizes(50);
@@ -194,7 +194,7 @@ TEST(a_secret_is_found_in_every_form)
     static const char *const forms[] = {"%02x", "%02X", "%02x ", "%02x:", "0x%02x, ", "\\x%02x"};
     char text[256];
     secrets_add(key, sizeof key);
-    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
         size_t len = (size_t)snprintf(text, sizeof text, "the bytes are ");
         for (int k = 3; k < 3 + SECRET_BYTES; k++)
             len += (size_t)snprintf(text + len, sizeof text - len, forms[i], key[k]);

@@ -160,7 +160,7 @@ static void enter_sandbox(void)
         REFUSE(SYS_membarrier),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
+    struct sock_fprog program = {.len = COUNT_OF(rules), .filter = rules};
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
@@ -252,7 +252,7 @@ static void end(enum ending ending)
 }
 
 static void (*const at_exits[])(void) = {NULL, finalize_at_exit, draw_at_exit, unload_at_exit};
-enum { AT_EXITS = sizeof at_exits / sizeof *at_exits };
+enum { AT_EXITS = COUNT_OF(at_exits) };
 
 /* Handlers of the application run after ours if they were registered before C_Initialize, else before. */
 static int way_out;

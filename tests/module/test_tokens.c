@@ -65,11 +65,7 @@ enum { ROUNDS = 3, TURNS = 120, DRAWS = 4 };
 static const unsigned crowds[] = {2, 4, 8};
 static const char *const settings[] = {"", "x-pool-threads: never", "x-pool-size: 4KiB"};
 
-enum {
-    TOKENS = sizeof tokens / sizeof *tokens,
-    CROWDS = sizeof crowds / sizeof *crowds,
-    SETTINGS = sizeof settings / sizeof *settings
-};
+enum { TOKENS = COUNT_OF(tokens), CROWDS = COUNT_OF(crowds), SETTINGS = COUNT_OF(settings) };
 
 static CK_BYTE data[] = "what is digested";
 static pthread_barrier_t barrier;
@@ -129,7 +125,6 @@ static void log_in(struct worker *worker, CK_SESSION_HANDLE own)
 
 static void turn(struct worker *worker, unsigned number)
 {
-    CK_SESSION_INFO info;
     CK_TOKEN_INFO token;
     CK_SESSION_HANDLE own = CK_INVALID_HANDLE;
     MUST(fn->C_OpenSession(slot, CKF_SERIAL_SESSION, NULL, NULL, &own));
@@ -139,10 +134,10 @@ static void turn(struct worker *worker, unsigned number)
         MUST(fn->C_SeedRandom(own, data, sizeof data));
     if (number % 16 == 7)
         log_in(worker, own);
-    MUST(fn->C_GetSessionInfo(own, &info));
+    MUST(fn->C_GetSessionInfo(own, &(CK_SESSION_INFO){0}));
     MUST(fn->C_GetTokenInfo(slot, &token));
     MUST(fn->C_CloseSession(own));
-    if (fn->C_GetSessionInfo(own, &info) == CKR_OK && worker->wrong == NULL)
+    if (fn->C_GetSessionInfo(own, &(CK_SESSION_INFO){0}) == CKR_OK && worker->wrong == NULL)
         worker->wrong = "a closed session is open";
 }
 

@@ -278,7 +278,7 @@ static atomic_size_t pieces_count;
 void drawn(const uint8_t *piece)
 {
     size_t number = atomic_fetch_add(&pieces_count, 1) + 1;
-    ck_assert_uint_lt(number, sizeof pieces / sizeof *pieces);
+    ck_assert_uint_lt(number, COUNT_OF(pieces));
     memcpy(pieces[number], piece, PIECE_BYTES);
 }
 
