@@ -148,6 +148,9 @@ void counters_begin(bool shown, uint64_t flags, const char *target)
 {
     KEEP_ERRNO();
     close_descriptor();
+    pthread_mutex_lock(&refusals->lock);
+    refusals->count = 0;
+    pthread_mutex_unlock(&refusals->lock);
     bool mapped = shown && map_memfd();
     if (shown && !mapped)
         log_write(LOG_LEVEL_DEBUG, "no counters for p11-proxy stats, errno %d", errno);
@@ -164,8 +167,6 @@ void counters_end(void)
     KEEP_ERRNO();
     atomic_store(counting, false);
     close_descriptor();
-    HOLD(&refusals->lock);
-    refusals->count = 0;
 }
 
 void counters_free(void)

@@ -10,13 +10,12 @@
 #include "state/slots.h"
 #include "statistics.h"
 
-/* At the end of a C_Initialize that worked: if they are to be shown, makes the memfd and begins to count into it.
- * flags: enum statistics_flag. target: its path. Keeps errno. A system that refuses costs the counters and nothing
- * else; a message at debug level says why. One thread at a time. */
+/* At the end of a C_Initialize that worked: every refusal is a first one again, and if the counters are to be shown, the
+ * memfd is made and they go into it. flags: enum statistics_flag. target: its path. Keeps errno. A system that refuses
+ * costs the counters and nothing else; a message at debug level says why. One thread at a time. */
 void counters_begin(bool shown, uint64_t flags, const char *target);
 
-/* At the end of C_Finalize: nothing is shown any more, the descriptor is given back if it is still ours, and every refusal
- * is a first one again. */
+/* At the end of C_Finalize: nothing is shown any more, and the descriptor is given back if it is still ours. */
 void counters_end(void);
 
 /* Where the slot counts. slot is NULL if it is not known. */
