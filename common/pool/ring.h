@@ -1,8 +1,7 @@
 /* ring.h - bytes that wait to be served, oldest first, each with the time before which it was fetched.
  *
  * The owner serialises all calls but ring_taken(). What changes is in struct ring_state, of which zero bytes are an
- * empty ring, as a forked child finds it.
- * Positions count bytes since the ring was last empty. A byte belongs to a
+ * empty ring, as a forked child finds it. Positions count bytes since the ring was last empty. A byte belongs to a
  * segment, to the one open region, to a take, or to none, and then it is zero.
  */
 #ifndef P11_PROXY_RING_H

@@ -79,20 +79,18 @@ static int64_t service_slot(struct slot *slot, struct demand *demand)
 {
     struct pool *pool = atomic_load(&slot->pool);
     bool more = pool != NULL;
+    CK_RV rv = CKR_OK;
     while (more && pool_is_low(pool) && atomic_load(&filler->permitted)) {
         CK_SESSION_HANDLE session;
-        CK_RV rv = CKR_OK;
         int64_t wait_ns = back_off(slot, demand);
         if (wait_ns == 0)
             wait_ns = fill_session_begin(slot, &session);
         if (wait_ns != 0)
             return wait_ns;
-        more = source_fill(slot, session, &rv);
+        more = source_fill(slot, session, &rv) && rv == CKR_OK;
         fill_session_end(slot, rv);
-        if (rv != CKR_OK)
-            return RETRY_AFTER_NS;
     }
-    return 0;
+    return rv != CKR_OK ? RETRY_AFTER_NS : 0;
 }
 
 /* Serves all slots once. Returns when to do so again; *served says whether any was. */

@@ -8,6 +8,7 @@
 #include "random/sizing.h"
 #include "state/counters.h"
 #include "state/init_state.h"
+#include "state/sessions.h"
 #include "state/settings.h"
 #include "target/target.h"
 
@@ -37,12 +38,10 @@ static bool is_refused_to_all(CK_RV rv)
            rv == CKR_SEED_RANDOM_REQUIRED;
 }
 
-/* The code tells of something that no other size cures. */
+/* The code of a failed call tells of something that no other size cures. */
 static bool is_about_state(CK_RV rv)
 {
-    return rv == CKR_SESSION_HANDLE_INVALID || rv == CKR_SESSION_CLOSED ||
-           rv == CKR_DEVICE_REMOVED || rv == CKR_TOKEN_NOT_PRESENT ||
-           rv == CKR_CRYPTOKI_NOT_INITIALIZED || rv == CKR_OPERATION_ACTIVE;
+    return session_is_gone(rv) || rv == CKR_OPERATION_ACTIVE;
 }
 
 /* Tests an answer, and records what the tests say. Returns the code that its caller gets. */
