@@ -34,7 +34,7 @@ struct config {
     char *target;      /* x-target: absolute path, or NULL */
     char *target_init; /* x-target-init: NULL if not set; "" is a string that was set */
     enum config_switch pool;
-    size_t pool_size_bytes;
+    unsigned pool_size_bytes;
     unsigned pool_max_age_ms;
     enum config_threads pool_threads;
     enum config_on_seed pool_on_seed;

@@ -35,29 +35,29 @@ struct unit {
     unsigned long long factor;
 };
 
-/* Digits, blanks and a unit, as a number. 0 if text is something else or out of range. */
-static unsigned long parse_amount(const char *text, const struct unit *units,
-                                  unsigned long long least, unsigned long long most)
+/* unsigned: digits, blanks and a unit */
+static bool parse_amount(void *field, const char *text, const struct unit *units,
+                         unsigned long long least, unsigned long long most)
 {
     char *behind;
     unsigned long long number = text[0] >= '0' && text[0] <= '9' ? strtoull(text, &behind, 10) : 0;
     if (number == 0 || number > most)
-        return 0;
+        return false;
     behind += strspn(behind, " \t");
     while (units->name != NULL && strcmp(behind, units->name) != 0)
         units++;
     number *= units->factor;
-    return number >= least && number <= most ? (unsigned long)number : 0;
+    if (number < least || number > most)
+        return false;
+    *(unsigned *)field = (unsigned)number;
+    return true;
 }
 
-/* size_t, bytes */
+/* unsigned, bytes */
 static bool parse_size(void *field, char *text)
 {
     static const struct unit units[] = {{"", 1}, {"KiB", 1024}, {"MiB", 1024 * 1024}, {NULL, 0}};
-    unsigned long bytes = parse_amount(text, units, 4 * 1024, 16 * 1024 * 1024);
-    if (bytes != 0)
-        *(size_t *)field = bytes;
-    return bytes != 0;
+    return parse_amount(field, text, units, 4 * 1024, 16 * 1024 * 1024);
 }
 
 /* unsigned, milliseconds */
@@ -65,10 +65,7 @@ static bool parse_age(void *field, char *text)
 {
     /* No plain number, because it would not say of what. */
     static const struct unit units[] = {{"ms", 1}, {"s", 1000}, {"min", 60 * 1000}, {NULL, 0}};
-    unsigned long ms = parse_amount(text, units, 10, 60 * 60 * 1000);
-    if (ms != 0)
-        *(unsigned *)field = (unsigned)ms;
-    return ms != 0;
+    return parse_amount(field, text, units, 10, 60 * 60 * 1000);
 }
 
 /* struct log_settings */

@@ -146,7 +146,7 @@ __attribute__((noinline)) static void log_start(CK_RV rv, bool pools, bool threa
                   config->target, origin, rv);
     else
         log_write(LOG_LEVEL_INFO,
-                  "version %s before %s (%s)%s; pool: %zu KiB, %u ms old at most, %s; policy: %s "
+                  "version %s before %s (%s)%s; pool: %u KiB, %u ms old at most, %s; policy: %s "
                   "(mechanisms: %zu, curves: %zu, parameter sets: %zu, rules about key sizes: %zu)",
                   P11_PROXY_VERSION, config->target, origin,
                   rv == CKR_OK ? "" : ", which another user initialized",
