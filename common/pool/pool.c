@@ -144,8 +144,8 @@ static void wipe_if_stale_locked(struct pool *p, struct slice *s, int64_t now_ns
     set_share_locked(p, s, 0);
 }
 
-/* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which are
- * left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
+/* Wipes what slices hold that was dropped or is too old. waits: for the slices that threads draw from just now, which
+ * are left alone otherwise. Expects no lock held, or only that of a slice if it does not wait. */
 static void wipe_stale_slices(struct pool *p, bool waits)
 {
     struct pool_memory *m = p->memory;

@@ -60,9 +60,9 @@ struct pool_counts {
 };
 
 /*
- * Makes an empty pool that holds nothing until pool_start(). counts, all zero, is borrowed for the pool's life. On 0 the caller owns *pool and ends it with pool_free(). Fails
- * with -EINVAL (capacity out of range), -ENOMEM, or -ENOTSUP (no protection against fork); *pool is then
- * untouched.
+ * Makes an empty pool that holds nothing until pool_start(). counts, all zero, is borrowed for the pool's life. On 0 the
+ * caller owns *pool and ends it with pool_free(). Fails with -EINVAL (capacity out of range), -ENOMEM, or -ENOTSUP (no
+ * protection against fork); *pool is then untouched.
  */
 int pool_create(struct pool **pool, size_t capacity_bytes, struct pool_counts *counts);
 

@@ -45,9 +45,9 @@ static bool is_about_state(CK_RV rv)
 }
 
 /* Tests an answer, and records what the tests say. Returns the code that its caller gets. */
-static CK_RV record_health(struct slot *slot, const uint8_t *bytes, size_t len_bytes)
+static CK_RV record_health(struct slot *slot, struct health *health, const uint8_t *bytes,
+                           size_t len_bytes)
 {
-    struct health *health = pool_health(atomic_load(&slot->pool));
     const char *wrong = SAFEGUARD(HEALTH) ? health_test(health, bytes, len_bytes) : NULL;
     unsigned before = atomic_load(&slot->health);
     if (wrong == NULL) {
@@ -78,6 +78,8 @@ static CK_RV record_health(struct slot *slot, const uint8_t *bytes, size_t len_b
 static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bytes,
                           size_t len_bytes, int64_t *took_ns)
 {
+    /* Found before the token is asked: a child that is forked inside it has no pool any more. */
+    struct health *health = pool_health(atomic_load(&slot->pool));
     CK_RV rv = CKR_DEVICE_ERROR;
     for (int tries = 0; tries < 2; tries++) {
         health_prefill(bytes, len_bytes);
@@ -87,7 +89,7 @@ static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
         if (rv != CKR_OK)
             return rv;
         sizing_accepted(slot, len_bytes, *took_ns);
-        rv = record_health(slot, bytes, len_bytes);
+        rv = record_health(slot, health, bytes, len_bytes);
         if (rv == CKR_OK || atomic_load(&slot->health) == HEALTH_FAILED)
             return rv;
     }
