@@ -70,10 +70,10 @@ TEST_EACH(opening_drawing_and_closing_takes_few_calls, 0, 4)
     /* While one thread fetches, however long the machine lets it wait, the others ask the token as without a pool. */
     ck_assert_uint_le(CALLS(C_GenerateRandom), count == 1 ? CYCLES / 8 : count * CYCLES);
     ck_assert_uint_le(made_bytes(), count * CYCLES * 16 + POOL_BYTES);
-    /* One of each by the application, and of ours a few at most. */
+    /* One of each by the application, and of ours a few at most. Threads that draw first at the same time may each ask. */
     ck_assert_uint_eq(CALLS(C_OpenSession, .by = CALLERS), count * CYCLES);
     ck_assert_uint_le(CALLS(C_OpenSession, .by = FILLER), count * CYCLES / 8);
-    ck_assert_uint_le(CALLS(C_GetTokenInfo), 1 + CALLS(C_OpenSession, .by = FILLER));
+    ck_assert_uint_le(CALLS(C_GetTokenInfo), count + CALLS(C_OpenSession, .by = FILLER));
     ck_assert_uint_eq(CALLS(C_GetSessionInfo), 0);
 }
 
