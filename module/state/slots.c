@@ -23,35 +23,38 @@ IN_WIPED_MEMORY(state, 1)
 /* Pools outlast C_Finalize and fork, and are used again. */
 static struct pool *made[SLOTS_MAX];
 
-/* What an event makes invalid: a column that is true. The first column is the cause under which the pool is dropped. */
+/* What an event makes invalid. The pool is dropped under a cause, and these are forgotten. */
+enum {
+    KEYS = 1 << 0,      /* what is known of keys */
+    SESSIONS = 1 << 1,  /* no session is served until the token has answered for it */
+    GENERATOR = 1 << 2, /* whether the token has one */
+    SIZES = 1 << 3,     /* what was learned of its calls */
+    PAUSE = 1 << 4,     /* a token that failed may be asked again at once */
+};
 enum { POOL_STAYS = -1, LOGIN_STAYS = -1 };
 
 struct effect {
-    int pool;      /* enum pool_drop */
-    bool keys;     /* what is known of keys */
-    bool sessions; /* no session is served until the token has answered for it */
-    bool token;    /* whether it has a generator */
-    bool sizes;    /* what was learned of its calls */
-    bool retry;    /* a token that failed may be asked again at once */
-    int login;     /* enum slot_login: who is logged in now */
+    int pool; /* enum pool_drop */
+    unsigned forgets;
+    int login; /* enum slot_login: who is logged in now */
 };
 
 /* clang-format off */
 static const struct effect effects[SLOT_EVENTS] = {
-    /*                          pool                keys   sessions token  sizes  retry  login */
-    [SLOT_SEEDED]            = {POOL_DROP_SEED,     false, false, false, false, true,  LOGIN_STAYS},
-    [SLOT_LOGGED_IN]         = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_USER},
-    [SLOT_SO_LOGGED_IN]      = {POOL_DROP_LOGIN,    true,  false, false, false, true,  LOGIN_OF_SO},
-    [SLOT_LOGGED_OUT]        = {POOL_DROP_LOGIN,    true,  false, false, false, true,  NO_LOGIN},
-    [SLOT_LOGIN_FOUND]       = {POOL_STAYS,         false, false, false, false, false, LOGIN_OF_USER},
-    [SLOT_SESSION_CLOSED]    = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
-    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, true,  false, false, false, true,  NO_LOGIN},
-    [SLOT_KEY_CHANGED]       = {POOL_STAYS,         true,  false, false, false, false, LOGIN_STAYS},
-    [SLOT_DEVICE_ERROR]      = {POOL_DROP_TOKEN,    false, false, false, false, false, LOGIN_STAYS},
-    [SLOT_TOKEN_GONE]        = {POOL_DROP_TOKEN,    true,  true,  true,  false, false, NO_LOGIN},
-    [SLOT_TOKEN_INITIALIZED] = {POOL_DROP_TOKEN,    true,  false, true,  true,  true,  NO_LOGIN},
-    [SLOT_HEALTH_ALARM]      = {POOL_DROP_HEALTH,   false, false, false, false, false, LOGIN_STAYS},
-    [SLOT_FINALIZED]         = {POOL_DROP_FINALIZE, true,  true,  true,  true,  true,  NO_LOGIN},
+    /*                            pool                forgets                              login */
+    [SLOT_SEEDED]              = {POOL_DROP_SEED,     PAUSE,                               LOGIN_STAYS},
+    [SLOT_LOGGED_IN]           = {POOL_DROP_LOGIN,    KEYS | PAUSE,                        LOGIN_OF_USER},
+    [SLOT_SO_LOGGED_IN]        = {POOL_DROP_LOGIN,    KEYS | PAUSE,                        LOGIN_OF_SO},
+    [SLOT_LOGGED_OUT]          = {POOL_DROP_LOGIN,    KEYS | PAUSE,                        NO_LOGIN},
+    [SLOT_LOGIN_FOUND]         = {POOL_STAYS,         0,                                   LOGIN_OF_USER},
+    [SLOT_SESSION_CLOSED]      = {POOL_STAYS,         KEYS,                                LOGIN_STAYS},
+    [SLOT_LAST_SESSION_CLOSED] = {POOL_DROP_SESSIONS, KEYS | PAUSE,                        NO_LOGIN},
+    [SLOT_KEY_CHANGED]         = {POOL_STAYS,         KEYS,                                LOGIN_STAYS},
+    [SLOT_DEVICE_ERROR]        = {POOL_DROP_TOKEN,    0,                                   LOGIN_STAYS},
+    [SLOT_TOKEN_GONE]          = {POOL_DROP_TOKEN,    KEYS | SESSIONS | GENERATOR,         NO_LOGIN},
+    [SLOT_TOKEN_INITIALIZED]   = {POOL_DROP_TOKEN,    KEYS | GENERATOR | SIZES | PAUSE,    NO_LOGIN},
+    [SLOT_HEALTH_ALARM]        = {POOL_DROP_HEALTH,   0,                                   LOGIN_STAYS},
+    [SLOT_FINALIZED]           = {POOL_DROP_FINALIZE, KEYS | SESSIONS | GENERATOR | SIZES | PAUSE, NO_LOGIN},
 };
 /* clang-format on */
 
@@ -61,11 +64,11 @@ void slot_invalidate(struct slot *slot, enum slot_event event)
     struct pool *pool = atomic_load(&slot->pool);
     bool keeps = event == SLOT_SEEDED &&
                  (!SAFEGUARD(SEED) || settings()->pool_on_seed == CONFIG_ON_SEED_KEEP);
-    atomic_fetch_add(&slot->generation, effect->sessions);
-    atomic_fetch_add(&slot->keys_version, effect->keys);
-    atomic_fetch_add(&slot->sizes_version, effect->sizes);
-    atomic_fetch_add(&slot->retry_version, effect->retry);
-    if (effect->token)
+    atomic_fetch_add(&slot->generation, (effect->forgets & SESSIONS) != 0);
+    atomic_fetch_add(&slot->keys_version, (effect->forgets & KEYS) != 0);
+    atomic_fetch_add(&slot->sizes_version, (effect->forgets & SIZES) != 0);
+    atomic_fetch_add(&slot->retry_version, (effect->forgets & PAUSE) != 0);
+    if ((effect->forgets & GENERATOR) != 0)
         atomic_store(&slot->generator, GENERATOR_UNKNOWN);
     if (effect->login != LOGIN_STAYS)
         atomic_store(&slot->login, (unsigned)effect->login);
