@@ -75,11 +75,9 @@ static CK_RV record_health(struct slot *slot, struct health *health, const uint8
 
 /* A call for bytes that are tested, and after a first alarm another one, which decides. It is for a pool, whose bytes
  * are served through all lists. *took_ns: how long it lasted. */
-static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *bytes,
-                          size_t len_bytes, int64_t *took_ns)
+static CK_RV ask_and_test(struct slot *slot, struct health *health, CK_SESSION_HANDLE session,
+                          uint8_t *bytes, size_t len_bytes, int64_t *took_ns)
 {
-    /* Found before the token is asked: a child that is forked inside it has no pool any more. */
-    struct health *health = pool_health(atomic_load(&slot->pool));
     CK_RV rv = CKR_DEVICE_ERROR;
     for (int tries = 0; tries < 2; tries++) {
         health_prefill(bytes, len_bytes);
@@ -97,17 +95,16 @@ static CK_RV ask_and_test(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
 }
 
 /* One fetch for the slot's pool, of which up to len_bytes are the caller's: *got_bytes. False if none is wanted. */
-static bool fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, size_t len_bytes,
-                  size_t *got_bytes, CK_RV *rv)
+static bool fetch(struct slot *slot, struct pool *pool, CK_SESSION_HANDLE session, uint8_t *buf,
+                  size_t len_bytes, size_t *got_bytes, CK_RV *rv)
 {
     struct sizes sizes = sizing_read(slot);
-    struct pool *pool = atomic_load(&slot->pool);
     struct pool_fetch fetch;
     int64_t took_ns;
     if (sizes.is_paused ||
         !pool_fetch_begin(pool, sizes.call_bytes, len_bytes, sizes.is_flat, &fetch))
         return false;
-    *rv = ask_and_test(slot, session, fetch.bytes, fetch.len_bytes, &took_ns);
+    *rv = ask_and_test(slot, pool_health(pool), session, fetch.bytes, fetch.len_bytes, &took_ns);
     PROBE(refill, slot->id, fetch.len_bytes, took_ns, *rv);
     if (*rv != CKR_OK && len_bytes != 0 && atomic_load(&slot->health) == HEALTH_OK &&
         !is_about_state(*rv))
@@ -117,8 +114,8 @@ static bool fetch(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf, si
 }
 
 /* The request in calls of at most most_bytes, none smaller than least_bytes. */
-static CK_RV ask_in_calls(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
-                          size_t len_bytes, size_t most_bytes, size_t least_bytes)
+static CK_RV ask_in_calls(struct slot *slot, struct health *health, CK_SESSION_HANDLE session,
+                          uint8_t *buf, size_t len_bytes, size_t most_bytes, size_t least_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
     int64_t took_ns;
@@ -127,7 +124,7 @@ static CK_RV ask_in_calls(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
         size_t left = len_bytes - done;
         size_t step = left < most_bytes ? left : most_bytes;
         size_t asked_bytes = step > least_bytes ? step : least_bytes;
-        rv = ask_and_test(slot, session, bytes, asked_bytes, &took_ns);
+        rv = ask_and_test(slot, health, session, bytes, asked_bytes, &took_ns);
         if (rv == CKR_OK)
             memcpy(buf + done, bytes, step);
         wipe_bytes(bytes, asked_bytes);
@@ -137,8 +134,8 @@ static CK_RV ask_in_calls(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
 
 /* A request of that size failed, and a larger one with it or before. Looks for a size that works, from the largest
  * down; only once until something works again, so that a token that refuses all is not asked all for each request. */
-static CK_RV ask_in_other_size(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
-                               size_t len_bytes)
+static CK_RV ask_in_other_size(struct slot *slot, struct health *health, CK_SESSION_HANDLE session,
+                               uint8_t *buf, size_t len_bytes)
 {
     uint8_t bytes[POOL_TAKE_MAX];
     CK_RV rv = CKR_FUNCTION_FAILED;
@@ -148,7 +145,7 @@ static CK_RV ask_in_other_size(struct slot *slot, CK_SESSION_HANDLE session, uin
         if (rv == CKR_OK) {
             sizing_found(slot, size, len_bytes);
             /* The last one too: the token may refuse less. */
-            return ask_in_calls(slot, session, buf, len_bytes, size, size);
+            return ask_in_calls(slot, health, session, buf, len_bytes, size, size);
         }
         sizing_failed(slot, size);
     }
@@ -156,19 +153,19 @@ static CK_RV ask_in_other_size(struct slot *slot, CK_SESSION_HANDLE session, uin
 }
 
 /* The request without the pool: as it is, unless the token is known to refuse that. */
-static CK_RV ask_as_it_is(struct slot *slot, CK_SESSION_HANDLE session, uint8_t *buf,
-                          size_t len_bytes)
+static CK_RV ask_as_it_is(struct slot *slot, struct health *health, CK_SESSION_HANDLE session,
+                          uint8_t *buf, size_t len_bytes)
 {
     struct sizes sizes = sizing_read(slot);
     size_t most_bytes = len_bytes < sizes.limit_bytes ? len_bytes : sizes.call_bytes;
-    CK_RV rv = ask_in_calls(slot, session, buf, len_bytes, most_bytes, sizes.least_bytes);
+    CK_RV rv = ask_in_calls(slot, health, session, buf, len_bytes, most_bytes, sizes.least_bytes);
     if (rv == CKR_OK || atomic_load(&slot->health) != HEALTH_OK || is_about_state(rv))
         return rv;
     if (is_refused_to_all(rv))
         slot_invalidate(slot, SLOT_DEVICE_ERROR);
     else if (!sizes.is_failing) {
         sizing_failed(slot, len_bytes);
-        if (ask_in_other_size(slot, session, buf, len_bytes) == CKR_OK)
+        if (ask_in_other_size(slot, health, session, buf, len_bytes) == CKR_OK)
             return CKR_OK;
     }
     sizing_pause(slot, rv);
@@ -178,19 +175,22 @@ static CK_RV ask_as_it_is(struct slot *slot, CK_SESSION_HANDLE session, uint8_t 
 CK_RV source_draw(struct slot *slot, bool reads_ahead, CK_SESSION_HANDLE session, uint8_t *buf,
                   size_t len_bytes)
 {
+    /* Read once: in a child that is forked inside the token's call the slot has no pool any more. */
+    struct pool *pool = atomic_load(&slot->pool);
     size_t done = 0, got_bytes;
     CK_RV rv = CKR_OK;
     if (atomic_load(&slot->health) == HEALTH_FAILED)
         return CKR_DEVICE_ERROR;
     while (reads_ahead && done < len_bytes &&
-           fetch(slot, session, buf + done, len_bytes - done, &got_bytes, &rv) && got_bytes != 0)
+           fetch(slot, pool, session, buf + done, len_bytes - done, &got_bytes, &rv) &&
+           got_bytes != 0)
         done += got_bytes;
     /* A fetch that failed asked for more than the caller did. What the caller asked for decides, unless the generator
      * has failed meanwhile, perhaps in another thread's call. */
     if (done < len_bytes)
         rv = atomic_load(&slot->health) == HEALTH_FAILED
                  ? CKR_DEVICE_ERROR
-                 : ask_as_it_is(slot, session, buf + done, len_bytes - done);
+                 : ask_as_it_is(slot, pool_health(pool), session, buf + done, len_bytes - done);
     if (rv != CKR_OK)
         wipe_bytes(buf, len_bytes);
     return rv;
@@ -201,7 +201,7 @@ bool source_fill(struct slot *slot, CK_SESSION_HANDLE session, CK_RV *rv)
     size_t got_bytes;
     return sizing_read(slot).call_bytes >= LEAST_FILL_BYTES &&
            atomic_load(&slot->health) != HEALTH_FAILED &&
-           fetch(slot, session, NULL, 0, &got_bytes, rv);
+           fetch(slot, atomic_load(&slot->pool), session, NULL, 0, &got_bytes, rv);
 }
 
 CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,
