@@ -95,7 +95,7 @@ static void set_up(const char *target)
     /* As x-target is looked up. */
     snprintf(path, sizeof path, "%s%s%s", target[0] == '/' ? "" : setup.places.target_directory,
              target[0] == '/' ? "" : "/", target);
-    /* p11-kit's own module would load the proxy in turn, and lose the modules that are hidden. */
+    /* p11-kit's own module would load the proxy in turn. Nothing is hidden then, because it offers the other modules. */
     bool is_kit = strstr(path, "/p11-kit-proxy.so") != NULL;
     if (realpath(path, real) == NULL || access(real, R_OK) != 0)
         complain("the target cannot be read", path);
@@ -176,13 +176,12 @@ const struct command setup_command = {
         "p11-proxy setup [--dry-run] [--module PATH] TARGET\n"
         "       p11-proxy setup --undo [--dry-run] [--module PATH]\n\n"
         "Registers the proxy with p11-kit for the token's module TARGET, and hides other modules\n"
-        "that p11-kit has for the same tokens. Writes new files into /etc/pkcs11/modules, or, for "
-        "a\n"
-        "user other than root, into ~/.config/pkcs11/modules. Changes no file of others.",
+        "that p11-kit has for the same tokens. Writes new files into /etc/pkcs11/modules, or,\n"
+        "for a user other than root, into ~/.config/pkcs11/modules. Changes no file of others.",
     .takes_arguments = true,
     .options = {{"undo", "", "remove the files that setup wrote, unless they were changed since",
-                 &setup.undoes},
-                {"dry-run", "", "only show what would be done", &setup.dry_run},
+                 .is_given = &setup.undoes},
+                {"dry-run", "", "only show what would be done", .is_given = &setup.dry_run},
                 OPTION_MODULE},
     .exit_codes = "0 done, 1 something is left to do by hand, 2 wrong usage.",
     .run = run,

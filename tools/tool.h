@@ -47,7 +47,7 @@ extern const struct command bench_command, check_command, policy_command, setup_
 /* Of more than one command. */
 /* clang-format off */
 #define OPTION_MODULE {"module", " PATH", "the proxy: its file's name gives that of the configuration", .text = &request.module_path}
-#define OPTION_JSON   {"json", "", "for programs", &request.json}
+#define OPTION_JSON   {"json", "", "for programs", .is_given = &request.json}
 /* clang-format on */
 
 /* The command line, as far as the command itself does not keep it. */

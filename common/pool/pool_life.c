@@ -54,8 +54,8 @@ void pool_start(struct pool *p, int64_t max_age_ns, bool lock_memory)
     p->counts->locked = lock_memory && wipeonfork_lock(m, p->mapped_bytes);
     health_start(&m->health);
     HOLD(&m->lock);
-    m->most_bytes = p->counts->capacity_bytes = p->ring.capacity_bytes;
-    m->target_bytes = p->counts->level_bytes = POOL_TARGET_MIN;
+    p->counts->capacity_bytes = m->most_bytes = p->ring.capacity_bytes;
+    p->counts->level_bytes = m->target_bytes = POOL_TARGET_MIN;
     m->served_lately = 0;
     m->max_age_ns = max_age_ns - clock_tick_ns();
     m->clock_offset_ns = clock_offset_ns();

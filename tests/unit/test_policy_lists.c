@@ -349,8 +349,8 @@ TEST(list_files_print_as_committed)
 TEST(every_kind_of_item_prints_what_it_denies)
 {
     static const char *const parts[] = {
-        "policy: enforce\nitems: 10\nwithout effect: 2\ndenied mechanisms: 2\n"
-        "denied curves: 1\nkey-size rules: 3\n\nproxy.module:7: RSA keySize < 2048\n",
+        "policy: enforce\nitems: 10\nwithout effect: 2\ndenied mechanisms: 2\n",
+        "\ndenied curves: 1\nkey-size rules: 3\n\nproxy.module:7: RSA keySize < 2048\n",
         "\n    denies such keys of type RSA\n",
         ": secp192r1\n    denies curve secp192r1\n",
         "\n    denies 0x80001234\n",
