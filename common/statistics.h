@@ -1,7 +1,7 @@
 /* statistics.h - the counters of one process that uses the proxy, laid out for another process to read.
  *
- * They lie in a memfd of the process, and end with it. Only the module writes, each number with one
- * store and without a lock. So a reader sees each number whole, but not all of one instant. All numbers
+ * They lie in a memfd of the process, and end with it. Only the module writes, each number
+ * at once; a reader takes no lock, so it sees each number whole, but not all of one instant. All numbers
  * start at 0 with each C_Initialize; a forked child has none before its own. They hold no secret: no
  * random byte, key, PIN or handle.
  *

@@ -13,7 +13,7 @@ int end_of_output(int code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    /* Where SIGPIPE is ignored, head(1) and its like show as an error that is none. */
+    /* If SIGPIPE is ignored, a reader that stops early, such as head(1), gives this error. It is none. */
     if (errno == EPIPE)
         return code;
     perror("p11-proxy: cannot write");

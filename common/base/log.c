@@ -20,7 +20,7 @@
 enum {
     FACILITY_AUTHPRIV = 10 << 3, /* RFC 3164; <syslog.h> has other names of the same look */
     PRIORITY_LEN = 4,            /* "<83>", which only syslog is sent */
-    PREFIX_BYTES = 48,           /* this, the program's name and number, and a newline */
+    PREFIX_BYTES = 48,           /* the priority, the program's name and number, and a newline */
     RECORDS = 8,
 };
 

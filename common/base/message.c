@@ -45,7 +45,8 @@ int word_number(const char *word, const char *words)
 size_t edit_distance(const char *typed, const char *known)
 {
     size_t known_len = strnlen(known, LONGEST_WORD + 1);
-    size_t row[LONGEST_WORD + 1]; /* row[k]: from what was read of typed to known's first k */
+    size_t row[LONGEST_WORD +
+               1]; /* row[k]: the distance from what was read of typed to known's first k letters */
     if (strnlen(typed, LONGEST_WORD + 1) > LONGEST_WORD || known_len > LONGEST_WORD)
         return SIZE_MAX;
     for (size_t k = 0; k <= known_len; k++)

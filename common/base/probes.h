@@ -2,7 +2,7 @@
  *
  *   p11_proxy:draw__straight  session handle, bytes, code    a C_GenerateRandom that waited for the token
  *   p11_proxy:refill          slot, bytes, ns, code          a call to the token for the pool came back
- *   p11_proxy:drop            cause (enum pool_drop), bytes  what a pool held was thrown away, stripes not counted
+ *   p11_proxy:drop            cause (enum pool_drop), bytes  what a pool held was thrown away, slices not counted
  *   p11_proxy:refusal         mechanism, rule (text), function (text), 1 if it is only audited
  *
  * The manual page p11-proxy(1) describes them; a new one is described there too. Never random bytes, PINs or keys.

@@ -90,8 +90,8 @@ enum pool_answer {
 };
 
 /*
- * Moves len_bytes (1 to POOL_TAKE_MAX) out of the pool into buf. Never waits for a fetch. Whether the address
- * space was copied, the bytes dropped or too old is checked before and after the copy.
+ * Moves len_bytes (1 to POOL_TAKE_MAX) out of the pool into buf. Never waits for a fetch. Whether the bytes are too
+ * old is checked before the copy; whether they were dropped, or the address space was copied, before and after it.
  * slice (0 to POOL_SLICES - 1): threads that draw at the same time should name different ones. now_ns: of
  * clock_ticks_ns().
  */

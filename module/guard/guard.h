@@ -50,7 +50,7 @@ CK_RV guard_mechanism(const struct guarded_call *call, bool *unsure);
  * answer is no more CKR_OK. */
 CK_RV guard_created_key(const struct guarded_call *call);
 
-/* Before a template makes an object without a mechanism, or changes one. */
+/* Before a call makes an object by a template and without a mechanism, or changes an object. */
 CK_RV guard_template(const struct guarded_call *call);
 
 /* Whether the data of that mechanism may be a DigestInfo: it hides the digest from all other rules. */

@@ -223,7 +223,7 @@ void fill_session_end(struct slot *slot, CK_RV rv)
     slot_note_code(slot, rv);
 }
 
-/* Closes it, with the lock released meanwhile. Returns whether it was open. A session that the token does not close is
+/* Closes it, with the lock released meanwhile. Returns whether it was open and is no more. A session that the token does not close is
  * kept, because it is still in the way. */
 static bool close_locked(struct fill_session *s)
 {

@@ -26,7 +26,7 @@ struct sizes {
 struct sizes sizing_read(struct slot *slot);
 
 /* A call worked and lasted took_ns. If a larger one failed before, its size was to blame: it is not tried again until
- * C_Finalize. The next call is larger if this one was short, or hardly longer than the shortest. */
+ * C_Finalize or C_InitToken. The next call is larger if this one was short, or hardly longer than the shortest. */
 void sizing_accepted(struct slot *slot, size_t asked_bytes, int64_t took_ns);
 
 /* A call failed that may have been too large: the next one is half of it. */

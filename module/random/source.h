@@ -20,8 +20,8 @@ CK_RV source_draw(struct slot *slot, bool reads_ahead, CK_SESSION_HANDLE session
 bool source_fill(struct slot *slot, CK_SESSION_HANDLE session, CK_RV *rv);
 
 /* Any request as it is, untested, through the list that the caller used; only one of more than 1 MiB is put in several
- * calls, unless x-pool is off. On any code but CKR_OK no token byte is left in buf. slot is only counted for, and may
- * be NULL. */
+ * calls, unless x-pool is off. If one of several calls fails, what those before it wrote is wiped. slot is only counted for,
+ * and may be NULL. */
 CK_RV source_forward(const struct p11_functions *functions, struct slot *slot,
                      CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes);
 

@@ -243,7 +243,7 @@ TEST(all_mappings_that_fork_wipes_stay_out_of_core_files_and_pools_out_of_swap)
     ck_assert_uint_ge(wiped, 2);
     ck_assert_uint_eq(list_mappings(" wf dd"), wiped);
     ck_assert_uint_eq(list_mappings(" lo"), 1);
-    /* The pool's default is 64 KiB of bytes; the rest of its mapping is stripes and accounts. */
+    /* The pool's default is 64 KiB of bytes; the rest of its mapping is slices and accounts. */
     ck_assert_uint_ge(mapped_kb(" lo", false), 64);
     ck_assert_uint_le(mapped_kb(" lo", false), 64 + 2 * 64 + 32);
     EXPECT(fn->C_Finalize(NULL), CKR_OK);
