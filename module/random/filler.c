@@ -45,6 +45,7 @@ struct demand {
 };
 
 static struct filler {
+    pthread_mutex_t making; /* held while the thread is made or joined; locked before fill_lock */
     /* fill_lock guards thread and woken, and changes of state and permitted. */
     pthread_t thread;
     bool woken;            /* a slot is in demand since the thread looked last */
@@ -217,11 +218,14 @@ static void start(void)
     bool pins = pin(); /* with the loader's lock, so before ours */
     /* A caller that is cancelled while it joins would leave the lock held. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
+    pthread_mutex_lock(&filler->making);
+    /* Without fill_lock: its end runs what the target keeps for each thread, and a fork must not wait for that. */
+    if (atomic_load(&filler->state) == THREAD_ENDED) {
+        pthread_join(filler->thread, NULL);
+        atomic_store(&filler->state, THREAD_NONE);
+    }
     pthread_mutex_lock(fill_lock);
-    unsigned before = atomic_load(&filler->state);
-    if (before != THREAD_RUNNING && atomic_load(&filler->permitted)) {
-        if (before == THREAD_ENDED)
-            pthread_join(filler->thread, NULL);
+    if (atomic_load(&filler->state) == THREAD_NONE && atomic_load(&filler->permitted)) {
         rc = pins ? fill_sessions_start_locked() : ENOTSUP;
         if (rc == 0)
             rc = make_thread_locked();
@@ -229,6 +233,7 @@ static void start(void)
         atomic_store(&filler->permitted, rc == 0 || rc == EBUSY);
     }
     pthread_mutex_unlock(fill_lock);
+    pthread_mutex_unlock(&filler->making);
     pthread_setcancelstate(cancellation, &cancellation);
     if (rc != 0 && rc != EBUSY)
         log_write(rc == ENOTSUP ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING,
@@ -272,6 +277,7 @@ void filler_permit(bool permitted)
 
 bool filler_stop(void)
 {
+    pthread_mutex_lock(&filler->making);
     pthread_mutex_lock(fill_lock);
     bool was_permitted = atomic_exchange(&filler->permitted, false);
     bool is_there = atomic_load(&filler->state) != THREAD_NONE;
@@ -280,6 +286,7 @@ bool filler_stop(void)
     if (is_there)
         pthread_join(filler->thread, NULL);
     atomic_store(&filler->state, THREAD_NONE);
+    pthread_mutex_unlock(&filler->making);
     /* A draw that is on its way out may look at them. */
     for (unsigned i = 0; i < slots_count(); i++) {
         struct demand *demand = &filler->demands[i];
