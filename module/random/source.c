@@ -21,10 +21,11 @@ enum { LEAST_FILL_BYTES = 64 };
 static CK_RV ask(const struct p11_functions *functions, struct slot *slot,
                  CK_SESSION_HANDLE session, uint8_t *buf, CK_ULONG len_bytes)
 {
-    struct statistics_slot *counted = counters_of(slot);
     random_call_begin();
     CK_RV rv = functions->C_GenerateRandom(session, buf, len_bytes);
     random_call_end();
+    /* Found only now, because a child that is forked in the target must not count in its parent's memory. */
+    struct statistics_slot *counted = counters_of(slot);
     statistic_add(&counted->calls, 1);
     statistic_add(&counted->called_bytes, len_bytes);
     statistic_add(&counted->failed_calls, rv != CKR_OK);
