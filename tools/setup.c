@@ -179,9 +179,9 @@ const struct command setup_command = {
         "that p11-kit has for the same tokens. Writes new files into /etc/pkcs11/modules, or,\n"
         "for a user other than root, into ~/.config/pkcs11/modules. Changes no file of others.",
     .takes_arguments = true,
-    .options = {{"undo", "", "remove the files that setup wrote, unless they were changed since",
+    .options = {{"dry-run", "", "only show what would be done", .is_given = &setup.dry_run},
+                {"undo", "", "remove the files that setup wrote, unless they were changed since",
                  .is_given = &setup.undoes},
-                {"dry-run", "", "only show what would be done", .is_given = &setup.dry_run},
                 OPTION_MODULE},
     .exit_codes = "0 done, 1 something is left to do by hand, 2 wrong usage.",
     .run = run,
