@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static struct config defaults;
-static _Atomic(struct config *) current = &defaults;
+_Atomic(struct config *) current_config = &defaults;
 _Atomic(struct policy *) current_policy;
 
 /* Those before, which a late call may still read. Never what is in force, nor what is freed already: another thread may
@@ -16,14 +16,9 @@ _Atomic(struct policy *) current_policy;
 static _Atomic(struct config *) former;
 static _Atomic(struct policy *) former_policy;
 
-const struct config *settings(void)
-{
-    return atomic_load_explicit(&current, memory_order_acquire);
-}
-
 void settings_free(void)
 {
-    struct config *config = atomic_exchange(&current, &defaults);
+    struct config *config = atomic_exchange(&current_config, &defaults);
     config_free(former);
     if (config != &defaults)
         config_free(config);
@@ -78,7 +73,7 @@ bool settings_load(struct message *message, bool heard)
     config_free(atomic_exchange(&former, NULL));
     policy_free(atomic_exchange(&former_policy, NULL));
     atomic_store(&former_policy, atomic_exchange(&current_policy, policy));
-    struct config *old = atomic_exchange(&current, config);
+    struct config *old = atomic_exchange(&current_config, config);
     if (old != &defaults)
         atomic_store(&former, old);
     return true;

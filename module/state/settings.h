@@ -7,12 +7,15 @@
 #include "config/config.h"
 #include "policy/policy.h"
 
-/* Never NULL; all defaults before the first settings_load(). Stays valid until the second next
- * settings_load(). It lies in ordinary memory: a forked child goes on under the same settings. */
-const struct config *settings(void);
-
-/* Read it by policy_in_force(). */
+/* Read them by settings() and policy_in_force(). They lie in ordinary memory: a forked child goes on under the same. */
+extern _Atomic(struct config *) current_config;
 extern _Atomic(struct policy *) current_policy;
+
+/* Never NULL; all defaults before the first settings_load(). Stays valid until the second next settings_load(). */
+static inline const struct config *settings(void)
+{
+    return atomic_load_explicit(&current_config, memory_order_acquire);
+}
 
 /*
  * The policy; NULL if nothing is disabled. It does not change, stays valid as long as the settings() that were read
