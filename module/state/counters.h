@@ -1,7 +1,7 @@
 /* counters.h - what the module counts of itself, for p11-proxy stats to read; see statistics.h for the layout.
  *
- * What counts may be called at any time by any thread. Where no counters are shown it counts all the same, into memory that
- * no program reads: before C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
+ * What counts may be called at any time by any thread. Where no counters are shown it counts all the same, into memory
+ * that no program reads: before C_Initialize, with x-statistics: off, in a forked child until its own C_Initialize.
  */
 #ifndef P11_PROXY_COUNTERS_H
 #define P11_PROXY_COUNTERS_H

@@ -28,7 +28,8 @@ static inline const struct p11_functions *target(void)
 /*
  * Loads the module at path (absolute, a regular file), if it is not the one that is loaded, and fills the lists. A
  * target that was loaded before stays loaded, because its code may be in use.
- * Returns true; or false with one sentence in message that says what is wrong with path, and nothing changed. Calls run one at a time: the caller sees to it.
+ * Returns true; or false with one sentence in message that says what is wrong with path, and nothing changed. Calls run
+ * one at a time: the caller sees to it.
  */
 bool target_load(const char *path, struct message *message);
 
